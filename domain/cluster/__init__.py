@@ -1,0 +1,1 @@
+"""The cluster as the scheduler sees it: snapshot, requirement language, limits."""

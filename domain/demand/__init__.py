@@ -1,0 +1,1 @@
+"""What is missing, exactly: the catalog pass, template choice, exactness, idle supply."""

@@ -1,0 +1,1 @@
+"""Event and aggregate bases, transition tables, stored names and digests."""

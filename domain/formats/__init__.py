@@ -1,0 +1,1 @@
+"""Models of the files and messages that others rely on."""

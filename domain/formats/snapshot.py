@@ -1,0 +1,362 @@
+"""The input of a scheduling session: one JSON document, ``xce.snapshot/1``.
+
+What is in use on hosts, of shared resources and of limits follows from ``running``; nobody writes it twice.
+Unknown is null, and neither zero nor free: see ``Shared.used_elsewhere`` and ``Template.price_per_hour``.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr
+
+from xce.domain.errors import InputError, Problem
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Need, Time, Total
+
+#: The value of a host attribute: a text, a flag, or an exact number.
+Attribute = StrictBool | StrictInt | Decimal | StrictStr
+
+
+class HostState(StrEnum):
+    """Whether a host takes work: only an open one does; its running jobs go on in any state but down."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    DRAINING = "draining"
+    DOWN = "down"
+
+
+class OrderMode(StrEnum):
+    """What a job that cannot start does to the jobs behind it."""
+
+    SKIP = "skip"
+    STRICT = "strict"
+
+
+class Host(Format):
+    """A machine of the cluster."""
+
+    name: Name
+    state: HostState = HostState.OPEN
+    attributes: dict[Name, Attribute] = Field(default_factory=dict)
+    total: dict[Name, Total] = Field(default_factory=dict)
+    instance: Name | None = Field(None, description="id of the instance, for a host that a provider created")
+    idle_since: Time | None = Field(None, description="since when it has had no job; null: not known or not idle")
+    available_until: Time | None = Field(None, description="when it must go; jobs that may run longer cannot use it")
+    rank: StrictInt = Field(0, description="place in the host order, lower first; then by name")
+    booted_at: Time | None = None
+    exclusive_to: Name | None = Field(None, description="the only user whose jobs may use this host")
+
+
+class Shared(Format):
+    """A cluster-wide countable resource, such as the tokens of a licence feature."""
+
+    name: Name
+    total: Count
+    used_elsewhere: Count | None = Field(0, description="used by no job of ours; null: unknown")
+    owned: Count | None = Field(None, description="our own part of the total; null: all of it")
+    borrowed: Count = Field(0, description="the lent part of the total")
+    peak_need: Count | None = Field(None, description="largest need within the idle window; null: unknown")
+
+
+class Queue(Format):
+    """A queue: its priority, and how long jobs must wait before their need counts as demand."""
+
+    name: Name
+    priority: StrictInt = 0
+    demand_threshold: tuple[tuple[Count, Count], ...] = Field(
+        (), description="pairs [jobs, minutes]: any pair that holds raises demand; none: at once"
+    )
+
+
+class LimitScope(StrEnum):
+    """What a limit counts separately for each value of."""
+
+    USER = "user"
+    PROJECT = "project"
+    QUEUE = "queue"
+    HOST = "host"
+    ARRAY = "array"
+    GROUP = "group"
+
+
+class Limit(Format):
+    """At most ``amount`` of ``resource`` for the running jobs that match; separately for each value of ``per``."""
+
+    name: Name
+    resource: Name = Field(description="jobs, hosts, slots, a host consumable or a shared resource")
+    amount: Total
+    users: tuple[Name, ...] | None = Field(None, description="null: all users")
+    groups: tuple[Name, ...] | None = Field(None, description="names of entries in groups; null: no condition")
+    projects: tuple[Name, ...] | None = None
+    queues: tuple[Name, ...] | None = None
+    hosts: tuple[Name, ...] | None = Field(None, description="counts only what is used on these hosts")
+    arrays: tuple[Name, ...] | None = None
+    per: LimitScope | tuple[LimitScope, ...] | None = None
+
+
+class Group(Format):
+    """A named set of users."""
+
+    name: Name
+    users: tuple[Name, ...]
+
+
+class Quota(Format):
+    """What a group is guaranteed of a resource, and the most it may use."""
+
+    name: Name
+    group: Name
+    resource: Name
+    guaranteed: Total = 0
+    maximum: Total | None = None
+
+
+class ArrayElement(Format):
+    """Membership in a job array."""
+
+    id: Name
+    index: Count
+    limit: Annotated[int, Field(ge=1)] | None = Field(None, description="how many elements may run at once")
+
+
+class HostUse(Format):
+    """What one job holds on one host."""
+
+    name: Name
+    tasks: Count = 1
+    uses: dict[Name, Need] = Field(default_factory=dict)
+
+
+class RunningJob(Format):
+    """A job that has resources."""
+
+    id: Name
+    user: Name = "nobody"
+    project: Name = "default"
+    queue: Name = "normal"
+    started: Time | None = None
+    hosts: tuple[HostUse, ...] = ()
+    shared: dict[Name, Need] = Field(default_factory=dict)
+    exclusive: StrictBool = False
+    run_limit: Duration | None = None
+    array: ArrayElement | None = None
+
+
+class Tasks(Format):
+    """How many tasks a job has: all that fit between min and max start, demand is for min."""
+
+    min: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    max: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(None, description="null: the same as min")
+
+
+class PendingJob(Format):
+    """A job that waits."""
+
+    id: Name
+    user: Name = "nobody"
+    project: Name = "default"
+    queue: Name = "normal"
+    priority: StrictInt = 0
+    submitted: Time | None = Field(None, description="null: before all jobs that have a time")
+    tasks: Tasks = Tasks()
+    resreq: str = Field("", max_length=65536)
+    exclusive: StrictBool = Field(False, description="takes whole hosts, and only empty ones")
+    held: StrictBool = False
+    waits_for: tuple[Name, ...] = Field((), description="ids that must have ended; one that is not here has")
+    provision: StrictBool = Field(True, description="false: never counts as demand")
+    run_limit: Duration | None = None
+    array: ArrayElement | None = None
+
+
+class Template(Format):
+    """A kind of host that can be created."""
+
+    id: Name
+    attributes: dict[Name, Attribute] = Field(default_factory=dict)
+    provides: dict[Name, Total] = Field(default_factory=dict)
+    allowed: Count = Field(0, description="how many more, beyond what is in flight")
+    priority: StrictInt = Field(0, description="higher first")
+    price_per_hour: Money | None = Field(None, description="null: unknown, placed after all priced templates")
+    paused_until: Time | None = None
+    paused_why: str | None = None
+    lead_time: Duration | None = Field(None, description="from asking to joined, typically")
+
+
+class Countable(Format):
+    """A shared resource of which more can be obtained."""
+
+    name: Name
+    headroom: Count | None = Field(description="how much more, beyond what is in flight; null: unknown")
+    price_per_hour: Money | None = None
+
+
+class InFlightHost(Format):
+    """A host that was asked for and has not joined."""
+
+    id: Name
+    template: Name
+    expected_name: Name | None = None
+    ready_at: Time | None = None
+
+
+class InFlightCount(Format):
+    """An amount that was asked for and not yet granted."""
+
+    name: Name
+    amount: Count
+
+
+class InFlight(Format):
+    """Supply on its way, counted before any new one is asked for."""
+
+    hosts: tuple[InFlightHost, ...] = ()
+    counts: tuple[InFlightCount, ...] = ()
+
+
+class Catalog(Format):
+    """What could be obtained, and what is on its way."""
+
+    templates: tuple[Template, ...] = ()
+    countable: tuple[Countable, ...] = ()
+    in_flight: InFlight = InFlight()
+
+
+class MemoryUnit(StrEnum):
+    """Unit of a bare number in a resource requirement."""
+
+    B = "B"
+    KIB = "KiB"
+    MIB = "MiB"
+    GIB = "GiB"
+    TIB = "TiB"
+
+
+class Settings(Format):
+    """What the site has set for its sessions."""
+
+    order: OrderMode = OrderMode.SKIP
+    idle_host_after: Duration = timedelta(hours=1)
+    catalog_pass_cap: Count = Field(100_000, description="jobs that the catalog pass examines; those past it are named")
+    tightness_budget: Count = Field(200_000, description="placements spent to prove that no host of the demand is spare")
+    units: dict[Name, MemoryUnit | None] = Field(
+        default_factory=dict,
+        description="unit of a bare number of a resource in resreq, by resource; null: it could not be read. "
+        "Default: mem is MiB, all others have none",
+    )
+
+
+class Snapshot(Format):
+    """The immutable input of a session, taken at one log position."""
+
+    format: Literal["xce.snapshot/1"]
+    now: Time
+    position: Count = 0
+    hosts: tuple[Host, ...] = ()
+    shared: tuple[Shared, ...] = ()
+    queues: tuple[Queue, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    groups: tuple[Group, ...] = ()
+    running: tuple[RunningJob, ...] = ()
+    pending: tuple[PendingJob, ...] = ()
+    catalog: Catalog = Catalog()
+    settings: Settings = Settings()
+
+    @classmethod
+    def from_json(cls, text: str | bytes, source: str = "<text>") -> Self:
+        """Return the snapshot of a JSON document, checked as a whole.
+
+        Raises:
+            InputError: not JSON, not this format, or it contradicts itself; every problem with its path.
+        """
+        snapshot = super().from_json(text, source)
+        if problems := list(contradictions(snapshot)):
+            raise InputError(source, problems)
+        return snapshot
+
+
+def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
+    """Yield what is wrong with a snapshot whose fields are right one by one."""
+    yield from _repeats("hosts", "name", (host.name for host in snapshot.hosts))
+    yield from _repeats("shared", "name", (shared.name for shared in snapshot.shared))
+    yield from _repeats("queues", "name", (queue.name for queue in snapshot.queues))
+    yield from _repeats("limits", "name", (limit.name for limit in snapshot.limits))
+    yield from _repeats("quotas", "name", (quota.name for quota in snapshot.quotas))
+    yield from _repeats("groups", "name", (group.name for group in snapshot.groups))
+    yield from _repeats("running", "id", (job.id for job in snapshot.running))
+    yield from _repeats("pending", "id", (job.id for job in snapshot.pending))
+    catalog = snapshot.catalog
+    yield from _repeats("catalog.templates", "id", (template.id for template in catalog.templates))
+    yield from _repeats("catalog.countable", "name", (countable.name for countable in catalog.countable))
+    yield from _repeats("catalog.in_flight.hosts", "id", (host.id for host in catalog.in_flight.hosts))
+
+    hosts = {host.name: host for host in snapshot.hosts}
+    shared_names = {shared.name for shared in snapshot.shared}
+    group_names = {group.name for group in snapshot.groups}
+    template_ids = {template.id for template in catalog.templates}
+
+    for i, shared in enumerate(snapshot.shared):
+        if shared.owned is not None and shared.owned + shared.borrowed != shared.total:
+            yield Problem(
+                f"total {shared.total} is not owned {shared.owned} + borrowed {shared.borrowed}", f"shared[{i}].total"
+            )
+        elif shared.owned is None and shared.borrowed > shared.total:
+            yield Problem(f"borrowed {shared.borrowed} is more than total {shared.total}", f"shared[{i}].borrowed")
+    for i, job in enumerate(snapshot.running):
+        yield from _repeats(f"running[{i}].hosts", "name", (use.name for use in job.hosts))
+        for j, use in enumerate(job.hosts):
+            if use.name not in hosts:
+                yield Problem(f"no host is named {use.name!r}", f"running[{i}].hosts[{j}].name")
+                continue
+            for resource in use.uses:
+                if resource != "slots" and resource not in hosts[use.name].total:
+                    yield Problem(
+                        f"host {use.name!r} has no {resource!r}", f"running[{i}].hosts[{j}].uses.{resource}"
+                    )
+        for resource in job.shared:
+            if resource not in shared_names:
+                yield Problem(f"no shared resource is named {resource!r}", f"running[{i}].shared.{resource}")
+    for i, job in enumerate(snapshot.pending):
+        if job.tasks.max is not None and job.tasks.max < job.tasks.min:
+            yield Problem(f"max {job.tasks.max} is below min {job.tasks.min}", f"pending[{i}].tasks")
+    for i, limit in enumerate(snapshot.limits):
+        for group in limit.groups or ():
+            if group not in group_names:
+                yield Problem(f"no group is named {group!r}", f"limits[{i}].groups")
+    for i, quota in enumerate(snapshot.quotas):
+        if quota.group not in group_names:
+            yield Problem(f"no group is named {quota.group!r}", f"quotas[{i}].group")
+        if quota.maximum is not None and quota.maximum < quota.guaranteed:
+            yield Problem(f"maximum {quota.maximum} is below guaranteed {quota.guaranteed}", f"quotas[{i}]")
+    for i, host in enumerate(catalog.in_flight.hosts):
+        if host.template not in template_ids:
+            yield Problem(f"no template is named {host.template!r}", f"catalog.in_flight.hosts[{i}].template")
+    for i, count in enumerate(catalog.in_flight.counts):
+        if count.name not in shared_names:
+            yield Problem(f"no shared resource is named {count.name!r}", f"catalog.in_flight.counts[{i}].name")
+    for i, countable in enumerate(catalog.countable):
+        if countable.name not in shared_names:
+            yield Problem(f"no shared resource is named {countable.name!r}", f"catalog.countable[{i}].name")
+    for i, host in enumerate(snapshot.hosts):
+        for resource in host.total:
+            if resource in shared_names:
+                yield Problem(f"{resource!r} is a shared resource, not one of a host", f"hosts[{i}].total.{resource}")
+    for i, template in enumerate(catalog.templates):
+        for resource in template.provides:
+            if resource in shared_names:
+                yield Problem(
+                    f"{resource!r} is a shared resource, not one of a host",
+                    f"catalog.templates[{i}].provides.{resource}",
+                )
+
+
+def _repeats(path: str, field: str, names: Iterable[str]) -> Iterator[Problem]:
+    seen = Counter[str]()
+    for i, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] == 2:
+            yield Problem(f"{name!r} is there twice", f"{path}[{i}].{field}")

@@ -1,0 +1,1 @@
+"""Deciding what to ask for and what to give back: pure functions."""

@@ -1,0 +1,1 @@
+"""Aggregates of what is owned or owed, one a file."""

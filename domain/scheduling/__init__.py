@@ -1,0 +1,1 @@
+"""One scheduling session: allocation, plans, pend reasons, trace."""

@@ -1,0 +1,1 @@
+"""Elastic shared resources: licence tokens that are owned, borrowed, lent."""
