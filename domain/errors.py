@@ -76,7 +76,11 @@ class InputError(XceError):
     def lines(self) -> list[str]:
         """Return one ``source:line:column: path: message`` line for each problem."""
         return [
-            ":".join(str(part) for part in (self.source, problem.line, problem.column) if part is not None)
+            ":".join(
+                str(part)
+                for part in (self.source, problem.line, problem.column)
+                if part is not None
+            )
             + f": {problem}"
             for problem in self.problems
         ]

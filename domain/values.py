@@ -34,7 +34,9 @@ def bytes_of_unit(unit: str) -> int:
     try:
         return BYTES_OF_UNIT[unit.lower()]
     except KeyError:
-        raise ValueError(f"unknown unit {unit!r}; wanted one of KiB, MiB, GiB, TiB, PiB, EiB") from None
+        raise ValueError(
+            f"unknown unit {unit!r}; wanted one of KiB, MiB, GiB, TiB, PiB, EiB"
+        ) from None
 
 
 def scale(number: str, unit_bytes: int, *, round_up: bool) -> int:
@@ -89,11 +91,15 @@ def read_duration(value: object) -> timedelta:
         while rest:
             match = _DURATION.match(rest)
             if match is None or match[2] not in _SECONDS_OF_UNIT:
-                raise ValueError(f"{value!r} is not a duration; wanted a text such as '90s', '15min', '1h30m' or '2d'")
+                raise ValueError(
+                    f"{value!r} is not a duration; wanted a text such as '90s', '15min', '1h30m' or '2d'"
+                )
             seconds += float(match[1]) * _SECONDS_OF_UNIT[match[2]]
             rest = rest[match.end() :]
     else:
-        raise ValueError(f"{value!r} is not a duration; wanted a text such as '90s', '15min', '1h30m' or '2d'")
+        raise ValueError(
+            f"{value!r} is not a duration; wanted a text such as '90s', '15min', '1h30m' or '2d'"
+        )
     if not 0 <= seconds <= 10 * 365 * 86400:
         raise ValueError(f"{value!r} is out of range; wanted 0 to ten years")
     return timedelta(seconds=round(seconds))

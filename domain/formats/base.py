@@ -57,7 +57,7 @@ _AMOUNT_SCHEMA = WithJsonSchema(
             {"type": "integer", "minimum": 0},
             {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*[A-Za-z]*\s*$"},
         ],
-        "description": "an integer in base units (slots, tokens, MiB), or text with a unit, such as \"8GiB\"",
+        "description": 'an integer in base units (slots, tokens, MiB), or text with a unit, such as "8GiB"',
     }
 )
 
@@ -68,7 +68,9 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(read_duration),
     PlainSerializer(write_duration, when_used="json"),
-    WithJsonSchema({"type": ["string", "integer"], "description": "a text such as \"15min\" or \"1h\", or seconds"}),
+    WithJsonSchema(
+        {"type": ["string", "integer"], "description": 'a text such as "15min" or "1h", or seconds'}
+    ),
 ]
 #: What something has: a part of a MiB is dropped.
 Total = Annotated[int, BeforeValidator(_total), _AMOUNT_SCHEMA]
@@ -82,7 +84,13 @@ Money = Annotated[
     BeforeValidator(_money),
     Field(ge=0, max_digits=20, decimal_places=6),
     PlainSerializer(_plain_decimal, return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "pattern": r"^\d+(\.\d+)?$", "description": "a decimal string, such as \"0.17\""}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": r"^\d+(\.\d+)?$",
+            "description": 'a decimal string, such as "0.17"',
+        }
+    ),
 ]
 #: A name of a host, job, resource, user, template...
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]

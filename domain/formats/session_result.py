@@ -135,7 +135,9 @@ class Demand(Format):
     """What the counted jobs need beyond what exists and is in flight."""
 
     hosts: tuple[HostDemand, ...] = ()
-    order: tuple[tuple[Name, Count], ...] = Field((), description="runs of hosts, in the order they were opened")
+    order: tuple[tuple[Name, Count], ...] = Field(
+        (), description="runs of hosts, in the order they were opened"
+    )
     tight: Tightness = Tightness.PROVED
     countable: tuple[CountDemand, ...] = ()
     impossible: tuple[JobWhy, ...] = ()

@@ -43,12 +43,20 @@ class Host(Format):
     state: HostState = HostState.OPEN
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     total: dict[Name, Total] = Field(default_factory=dict)
-    instance: Name | None = Field(None, description="id of the instance, for a host that a provider created")
-    idle_since: Time | None = Field(None, description="since when it has had no job; null: not known or not idle")
-    available_until: Time | None = Field(None, description="when it must go; jobs that may run longer cannot use it")
+    instance: Name | None = Field(
+        None, description="id of the instance, for a host that a provider created"
+    )
+    idle_since: Time | None = Field(
+        None, description="since when it has had no job; null: not known or not idle"
+    )
+    available_until: Time | None = Field(
+        None, description="when it must go; jobs that may run longer cannot use it"
+    )
     rank: StrictInt = Field(0, description="place in the host order, lower first; then by name")
     booted_at: Time | None = None
-    exclusive_to: Name | None = Field(None, description="the only user whose jobs may use this host")
+    exclusive_to: Name | None = Field(
+        None, description="the only user whose jobs may use this host"
+    )
 
 
 class Shared(Format):
@@ -59,7 +67,9 @@ class Shared(Format):
     used_elsewhere: Count | None = Field(0, description="used by no job of ours; null: unknown")
     owned: Count | None = Field(None, description="our own part of the total; null: all of it")
     borrowed: Count = Field(0, description="the lent part of the total")
-    peak_need: Count | None = Field(None, description="largest need within the idle window; null: unknown")
+    peak_need: Count | None = Field(
+        None, description="largest need within the idle window; null: unknown"
+    )
 
 
 class Queue(Format):
@@ -90,10 +100,14 @@ class Limit(Format):
     resource: Name = Field(description="jobs, hosts, slots, a host consumable or a shared resource")
     amount: Total
     users: tuple[Name, ...] | None = Field(None, description="null: all users")
-    groups: tuple[Name, ...] | None = Field(None, description="names of entries in groups; null: no condition")
+    groups: tuple[Name, ...] | None = Field(
+        None, description="names of entries in groups; null: no condition"
+    )
     projects: tuple[Name, ...] | None = None
     queues: tuple[Name, ...] | None = None
-    hosts: tuple[Name, ...] | None = Field(None, description="counts only what is used on these hosts")
+    hosts: tuple[Name, ...] | None = Field(
+        None, description="counts only what is used on these hosts"
+    )
     arrays: tuple[Name, ...] | None = None
     per: LimitScope | tuple[LimitScope, ...] | None = None
 
@@ -120,7 +134,9 @@ class ArrayElement(Format):
 
     id: Name
     index: Count
-    limit: Annotated[int, Field(ge=1)] | None = Field(None, description="how many elements may run at once")
+    limit: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="how many elements may run at once"
+    )
 
 
 class HostUse(Format):
@@ -150,7 +166,9 @@ class Tasks(Format):
     """How many tasks a job has: all that fit between min and max start, demand is for min."""
 
     min: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    max: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(None, description="null: the same as min")
+    max: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="null: the same as min"
+    )
 
 
 class PendingJob(Format):
@@ -166,7 +184,9 @@ class PendingJob(Format):
     resreq: str = Field("", max_length=65536)
     exclusive: StrictBool = Field(False, description="takes whole hosts, and only empty ones")
     held: StrictBool = False
-    waits_for: tuple[Name, ...] = Field((), description="ids that must have ended; one that is not here has")
+    waits_for: tuple[Name, ...] = Field(
+        (), description="ids that must have ended; one that is not here has"
+    )
     provision: StrictBool = Field(True, description="false: never counts as demand")
     run_limit: Duration | None = None
     array: ArrayElement | None = None
@@ -180,7 +200,9 @@ class Template(Format):
     provides: dict[Name, Total] = Field(default_factory=dict)
     allowed: Count = Field(0, description="how many more, beyond what is in flight")
     priority: StrictInt = Field(0, description="higher first")
-    price_per_hour: Money | None = Field(None, description="null: unknown, placed after all priced templates")
+    price_per_hour: Money | None = Field(
+        None, description="null: unknown, placed after all priced templates"
+    )
     paused_until: Time | None = None
     paused_why: str | None = None
     lead_time: Duration | None = Field(None, description="from asking to joined, typically")
@@ -190,7 +212,9 @@ class Countable(Format):
     """A shared resource of which more can be obtained."""
 
     name: Name
-    headroom: Count | None = Field(description="how much more, beyond what is in flight; null: unknown")
+    headroom: Count | None = Field(
+        description="how much more, beyond what is in flight; null: unknown"
+    )
     price_per_hour: Money | None = None
 
 
@@ -240,8 +264,12 @@ class Settings(Format):
 
     order: OrderMode = OrderMode.SKIP
     idle_host_after: Duration = timedelta(hours=1)
-    catalog_pass_cap: Count = Field(100_000, description="jobs that the catalog pass examines; those past it are named")
-    tightness_budget: Count = Field(200_000, description="placements spent to prove that no host of the demand is spare")
+    catalog_pass_cap: Count = Field(
+        100_000, description="jobs that the catalog pass examines; those past it are named"
+    )
+    tightness_budget: Count = Field(
+        200_000, description="placements spent to prove that no host of the demand is spare"
+    )
     units: dict[Name, MemoryUnit | None] = Field(
         default_factory=dict,
         description="unit of a bare number of a resource in resreq, by resource; null: it could not be read. "
@@ -291,8 +319,12 @@ def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
     yield from _repeats("pending", "id", (job.id for job in snapshot.pending))
     catalog = snapshot.catalog
     yield from _repeats("catalog.templates", "id", (template.id for template in catalog.templates))
-    yield from _repeats("catalog.countable", "name", (countable.name for countable in catalog.countable))
-    yield from _repeats("catalog.in_flight.hosts", "id", (host.id for host in catalog.in_flight.hosts))
+    yield from _repeats(
+        "catalog.countable", "name", (countable.name for countable in catalog.countable)
+    )
+    yield from _repeats(
+        "catalog.in_flight.hosts", "id", (host.id for host in catalog.in_flight.hosts)
+    )
 
     hosts = {host.name: host for host in snapshot.hosts}
     shared_names = {shared.name for shared in snapshot.shared}
@@ -302,10 +334,14 @@ def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
     for i, shared in enumerate(snapshot.shared):
         if shared.owned is not None and shared.owned + shared.borrowed != shared.total:
             yield Problem(
-                f"total {shared.total} is not owned {shared.owned} + borrowed {shared.borrowed}", f"shared[{i}].total"
+                f"total {shared.total} is not owned {shared.owned} + borrowed {shared.borrowed}",
+                f"shared[{i}].total",
             )
         elif shared.owned is None and shared.borrowed > shared.total:
-            yield Problem(f"borrowed {shared.borrowed} is more than total {shared.total}", f"shared[{i}].borrowed")
+            yield Problem(
+                f"borrowed {shared.borrowed} is more than total {shared.total}",
+                f"shared[{i}].borrowed",
+            )
     for i, job in enumerate(snapshot.running):
         yield from _repeats(f"running[{i}].hosts", "name", (use.name for use in job.hosts))
         for j, use in enumerate(job.hosts):
@@ -315,14 +351,19 @@ def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
             for resource in use.uses:
                 if resource != "slots" and resource not in hosts[use.name].total:
                     yield Problem(
-                        f"host {use.name!r} has no {resource!r}", f"running[{i}].hosts[{j}].uses.{resource}"
+                        f"host {use.name!r} has no {resource!r}",
+                        f"running[{i}].hosts[{j}].uses.{resource}",
                     )
         for resource in job.shared:
             if resource not in shared_names:
-                yield Problem(f"no shared resource is named {resource!r}", f"running[{i}].shared.{resource}")
+                yield Problem(
+                    f"no shared resource is named {resource!r}", f"running[{i}].shared.{resource}"
+                )
     for i, job in enumerate(snapshot.pending):
         if job.tasks.max is not None and job.tasks.max < job.tasks.min:
-            yield Problem(f"max {job.tasks.max} is below min {job.tasks.min}", f"pending[{i}].tasks")
+            yield Problem(
+                f"max {job.tasks.max} is below min {job.tasks.min}", f"pending[{i}].tasks"
+            )
     for i, limit in enumerate(snapshot.limits):
         for group in limit.groups or ():
             if group not in group_names:
@@ -331,20 +372,31 @@ def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
         if quota.group not in group_names:
             yield Problem(f"no group is named {quota.group!r}", f"quotas[{i}].group")
         if quota.maximum is not None and quota.maximum < quota.guaranteed:
-            yield Problem(f"maximum {quota.maximum} is below guaranteed {quota.guaranteed}", f"quotas[{i}]")
+            yield Problem(
+                f"maximum {quota.maximum} is below guaranteed {quota.guaranteed}", f"quotas[{i}]"
+            )
     for i, host in enumerate(catalog.in_flight.hosts):
         if host.template not in template_ids:
-            yield Problem(f"no template is named {host.template!r}", f"catalog.in_flight.hosts[{i}].template")
+            yield Problem(
+                f"no template is named {host.template!r}", f"catalog.in_flight.hosts[{i}].template"
+            )
     for i, count in enumerate(catalog.in_flight.counts):
         if count.name not in shared_names:
-            yield Problem(f"no shared resource is named {count.name!r}", f"catalog.in_flight.counts[{i}].name")
+            yield Problem(
+                f"no shared resource is named {count.name!r}", f"catalog.in_flight.counts[{i}].name"
+            )
     for i, countable in enumerate(catalog.countable):
         if countable.name not in shared_names:
-            yield Problem(f"no shared resource is named {countable.name!r}", f"catalog.countable[{i}].name")
+            yield Problem(
+                f"no shared resource is named {countable.name!r}", f"catalog.countable[{i}].name"
+            )
     for i, host in enumerate(snapshot.hosts):
         for resource in host.total:
             if resource in shared_names:
-                yield Problem(f"{resource!r} is a shared resource, not one of a host", f"hosts[{i}].total.{resource}")
+                yield Problem(
+                    f"{resource!r} is a shared resource, not one of a host",
+                    f"hosts[{i}].total.{resource}",
+                )
     for i, template in enumerate(catalog.templates):
         for resource in template.provides:
             if resource in shared_names:

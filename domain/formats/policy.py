@@ -1,0 +1,206 @@
+"""Input and output of one round of the provisioning policy: ``xce.policy/1`` and ``xce.decisions/1``."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt
+
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
+from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.session_result import Demand, Idle
+
+
+class RequestState(StrEnum):
+    """Where a request is in its life."""
+
+    INTENDED = "intended"
+    ACCEPTED = "accepted"
+    UNKNOWN = "unknown"
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    CANCELLED = "cancelled"
+
+
+class InstanceState(StrEnum):
+    """Where an instance is in its life."""
+
+    STARTING = "starting"
+    JOINED = "joined"
+    DRAINING = "draining"
+    NEVER_JOINED = "never_joined"
+    RETURNING = "returning"
+    RETURNED = "returned"
+    LOST = "lost"
+
+
+class GrantState(StrEnum):
+    """Where a grant is in its life."""
+
+    ACTIVE = "active"
+    RETURNING = "returning"
+    CLOSED = "closed"
+    LOST = "lost"
+
+
+class RequestEntry(Format):
+    """A request as the inventory shows it."""
+
+    id: Name
+    provider: Name
+    kind: Kind
+    template: Name | None = None
+    resource: Name | None = None
+    amount: Count = Field(description="hosts or units asked for")
+    granted: Count = 0
+    failed: Count = Field(0, description="part of the amount known not to come")
+    state: RequestState
+    asked_at: Time
+    asked_position: Count = Field(
+        0, description="log position of the intent: demand older than it did not see it"
+    )
+    deadline: Time | None = None
+    price_per_hour: Money | None = Field(None, description="of one host or unit")
+
+
+class InstanceEntry(Format):
+    """An instance as the inventory shows it."""
+
+    id: Name
+    provider: Name
+    template: Name
+    request: Name | None = None
+    state: InstanceState
+    machine: Name | None = Field(None, description="the provider's id")
+    host: Name | None = Field(None, description="name in the cluster, once joined")
+    granted_at: Time
+    joined_at: Time | None = None
+    hold_until: Time | None = None
+    price_per_hour: Money | None = None
+
+
+class GrantEntry(Format):
+    """A grant as the inventory shows it."""
+
+    id: Name
+    provider: Name
+    resource: Name
+    request: Name | None = None
+    amount: Count
+    returning: Count = 0
+    returned: Count = 0
+    state: GrantState
+    granted_at: Time
+    hold_until: Time | None = None
+    expires_at: Time | None = None
+    price_per_hour: Money | None = Field(None, description="of one unit")
+
+
+class Inventory(Format):
+    """All that is asked, owned or owed and not ended."""
+
+    requests: tuple[RequestEntry, ...] = ()
+    instances: tuple[InstanceEntry, ...] = ()
+    grants: tuple[GrantEntry, ...] = ()
+
+
+class Budget(Format):
+    """A bound on what exists or is asked, returning and errored included: for all providers or for one."""
+
+    name: Name
+    provider: Name | None = Field(None, description="null: all providers together")
+    max_hosts: Count | None = None
+    max_cost_per_hour: Money | None = Field(
+        None, description="sum of the prices per hour of hosts and units"
+    )
+
+
+class Pause(Format):
+    """A provider, or one template or resource of it, that is not asked for a while."""
+
+    provider: Name
+    item: Name | None = Field(None, description="template or resource; null: the whole provider")
+    until: Time
+    why: str
+
+
+class PolicySettings(Format):
+    """What the site has set for its policy."""
+
+    max_in_flight_hosts: Count = Field(300, description="hosts on their way, over all providers")
+    max_per_request: Annotated[StrictInt, Field(ge=1)] = Field(100, description="hosts of one ask")
+    request_deadline: Duration = Field(
+        timedelta(minutes=15), description="an ask without an answer is given up after this"
+    )
+    minimum_hold: Duration = Field(
+        timedelta(0), description="a joined host is kept at least this long, whoever lends it"
+    )
+    demand_time_to_live: Duration = Field(
+        timedelta(minutes=5), description="demand older than this buys and returns nothing"
+    )
+    freeze: StrictBool = Field(False, description="true: no ask, no return")
+
+
+class PolicyInput(Format):
+    """One round's input."""
+
+    format: Literal["xce.policy/1"] = "xce.policy/1"
+    now: Time
+    position: Count = Field(0, description="log position the demand was computed at")
+    computed_at: Time | None = Field(None, description="when the demand was computed; null: now")
+    demand: Demand = Demand()
+    idle: Idle = Idle()
+    providers: tuple[ProviderDescription, ...] = ()
+    inventory: Inventory = Inventory()
+    budgets: tuple[Budget, ...] = ()
+    pauses: tuple[Pause, ...] = ()
+    settings: PolicySettings = PolicySettings()
+
+
+class DecisionKind(StrEnum):
+    """What is to be done."""
+
+    REQUEST = "request"
+    RETURN = "return"
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    HOLD = "hold"
+
+
+class GrantPart(Format):
+    """An amount of one grant that goes back."""
+
+    grant: Name
+    amount: Count
+
+
+class Decision(Format):
+    """One thing to do, or deliberately not to do (``hold``), with its reason."""
+
+    kind: DecisionKind
+    provider: Name | None = None
+    template: Name | None = None
+    resource: Name | None = None
+    count: Count | None = Field(None, description="hosts")
+    amount: Count | None = Field(None, description="units of a resource")
+    instances: tuple[Name, ...] = ()
+    grants: tuple[GrantPart, ...] = ()
+    reason: str
+    jobs: tuple[Name, ...] = Field((), description="the jobs it serves, in job order")
+    cost_per_hour: Money | None = Field(
+        None, description="what it adds (request) or ends (return); null: unknown"
+    )
+
+
+class Decisions(Format):
+    """One round's output."""
+
+    format: Literal["xce.decisions/1"] = "xce.decisions/1"
+    decisions: tuple[Decision, ...] = ()
+
+    @classmethod
+    def of(cls, *decisions: Decision) -> Self:
+        """Return the round's decisions in the order they are to be carried out."""
+        return cls(decisions=decisions)
