@@ -5,7 +5,7 @@ request or all of several (COMPOUND). Nothing nests deeper. Amounts are exact: a
 it was written, its unit; what a bare number means is a setting of the reading, not of the requirement.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
@@ -97,11 +97,15 @@ class Per(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """``name=amount/per`` of ``rusage``: of a host consumable or of a shared resource."""
+    """``name=amount/per`` of ``rusage``: of a host consumable or of a shared resource.
+
+    ``column``: 1-based place of the name in the text; not part of equality or printing.
+    """
 
     name: str
     amount: Number
     per: Per = Per.TASK
+    column: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
