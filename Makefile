@@ -1,0 +1,55 @@
+# All targets set up what they need in .venv on first use; nothing is installed outside this folder.
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := domain projections adapters replay src/xce/__init__.py tests benchmarks tools
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint format types imports docs wheel soak bench clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): pyproject.toml tools/setup-venv.sh
+	@sh tools/setup-venv.sh $(VENV)
+	@touch $@
+
+setup: $(READY) ## make the virtual environment
+
+demo: $(READY) ## run the main job: from an empty folder to a log and a report in under a minute
+	@$(BIN)/xce demo --out xce-demo --force
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: lint types imports docs test wheel ## all that CI checks
+
+lint: $(READY)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+
+format: $(READY) ## format and mend what ruff can
+	$(BIN)/ruff format $(SOURCES)
+	$(BIN)/ruff check --fix $(SOURCES)
+
+types: $(READY)
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python tools/generate.py --check
+
+wheel: $(READY)
+	sh tools/check-wheel.sh $(BIN)/python
+
+soak: $(READY) ## property tests with many more examples (long)
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
+
+bench: $(READY) ## run the benchmarks and print ratios
+	@for file in benchmarks/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+clean: ## remove all that can be made again
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis xce-demo
