@@ -1,0 +1,52 @@
+"""The entry point ``xce``: all commands by name, and how an error becomes an exit code."""
+
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from xce.adapters.cli import exit_codes, terminal
+from xce.domain.errors import XceError
+
+app = typer.Typer(
+    name="xce",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: xce demo",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"xce {version('xce')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Automatic resource provisioning for batch clusters: hosts and licence tokens follow the queue."""
+
+
+def main() -> None:
+    """Run the command line; every error made on purpose is one message on stderr and an exit code."""
+    try:
+        app()
+    except XceError as error:
+        for line in str(error).splitlines():
+            print(f"xce: {line}", file=sys.stderr)
+        raise SystemExit(exit_codes.exit_code_of(error)) from None
+    except BrokenPipeError:
+        # The reader of a pipe went away; what it wanted was written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(exit_codes.DONE) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""JSON Schemas of the formats, shipped in the package beside the models."""
+
+import json
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+
+from xce.domain.formats.policy import Decisions, PolicyInput
+from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Snapshot
+
+FORMATS: dict[str, type[BaseModel]] = {
+    "xce.snapshot.1": Snapshot,
+    "xce.session.1": SessionResult,
+    "xce.policy.1": PolicyInput,
+    "xce.decisions.1": Decisions,
+    "xce.provider-description.2": ProviderDescription,
+}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield one schema a format."""
+    for name, model in FORMATS.items():
+        schema = {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$id": f"urn:xce:{name}",
+            **model.model_json_schema(by_alias=True),
+        }
+        yield f"domain/formats/schemas/{name}.json", json.dumps(schema, indent=1) + "\n"
