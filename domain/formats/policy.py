@@ -63,6 +63,7 @@ class RequestEntry(Format):
     )
     deadline: Time | None = None
     price_per_hour: Money | None = Field(None, description="of one host or unit")
+    provider_request_id: str | None = Field(None, description="the provider's id, once it accepted")
 
 
 class InstanceEntry(Format):
@@ -79,6 +80,7 @@ class InstanceEntry(Format):
     joined_at: Time | None = None
     hold_until: Time | None = None
     price_per_hour: Money | None = None
+    return_id: str | None = Field(None, description="the return under way")
 
 
 class GrantEntry(Format):
@@ -96,6 +98,7 @@ class GrantEntry(Format):
     hold_until: Time | None = None
     expires_at: Time | None = None
     price_per_hour: Money | None = Field(None, description="of one unit")
+    return_id: str | None = Field(None, description="the return under way")
 
 
 class Inventory(Format):
