@@ -143,6 +143,12 @@ class PolicySettings(Format):
     demand_time_to_live: Duration = Field(
         timedelta(minutes=5), description="demand older than this buys and returns nothing"
     )
+    join_limit: Duration = Field(
+        timedelta(minutes=15), description="a machine that has not joined by then never will"
+    )
+    pause_after_refusal: Duration = Field(
+        timedelta(minutes=10), description="when the provider names no time itself"
+    )
     freeze: StrictBool = Field(False, description="true: no ask, no return")
 
 
