@@ -196,6 +196,7 @@ class Decision(Format):
     amount: Count | None = Field(None, description="units of a resource")
     instances: tuple[Name, ...] = ()
     grants: tuple[GrantPart, ...] = ()
+    requests: tuple[Name, ...] = Field((), description="the requests that a cancel gives up")
     reason: str
     jobs: tuple[Name, ...] = Field((), description="the jobs it serves, in job order")
     cost_per_hour: Money | None = Field(
