@@ -30,10 +30,12 @@ class Reason(Format):
     """
 
     kind: ReasonKind
-    resource: Name | None = Field(None, description="what is short, or whose unit is unknown")
+    resource: Name | None = Field(
+        default=None, description="what is short, or whose unit is unknown"
+    )
     hosts: tuple[Name, ...] | None = None
-    limit: Name | None = Field(None, description="the limit or quota that stops the job")
-    detail: str | None = Field(None, description="for people: amounts, what was wanted")
+    limit: Name | None = Field(default=None, description="the limit or quota that stops the job")
+    detail: str | None = Field(default=None, description="for people: amounts, what was wanted")
 
 
 class ReasonSet(Format):
@@ -71,7 +73,7 @@ class Provisioning(Format):
 
     templates: dict[Name, Count] = Field(default_factory=dict)
     countable: dict[Name, Count] = Field(default_factory=dict)
-    in_flight: tuple[Name, ...] = Field((), description="ids of hosts, names of counts")
+    in_flight: tuple[Name, ...] = Field(default=(), description="ids of hosts, names of counts")
 
 
 class Pending(Format):
@@ -79,9 +81,13 @@ class Pending(Format):
 
     job: Name
     reason: ReasonKind
-    reasons: Count | None = Field(None, description="id of its reason set; null when expanded")
+    reasons: Count | None = Field(
+        default=None, description="id of its reason set; null when expanded"
+    )
     provisioning: Provisioning | None = None
-    expanded: tuple[Reason, ...] | None = Field(None, description="every reason, with --expand")
+    expanded: tuple[Reason, ...] | None = Field(
+        default=None, description="every reason, with --expand"
+    )
 
 
 class JobHosts(Format):
@@ -136,13 +142,13 @@ class Demand(Format):
 
     hosts: tuple[HostDemand, ...] = ()
     order: tuple[tuple[Name, Count], ...] = Field(
-        (), description="runs of hosts, in the order they were opened"
+        default=(), description="runs of hosts, in the order they were opened"
     )
     tight: Tightness = Tightness.PROVED
     countable: tuple[CountDemand, ...] = ()
     impossible: tuple[JobWhy, ...] = ()
     not_counted: tuple[JobWhy, ...] = ()
-    not_examined: tuple[Name, ...] = Field((), description="jobs past the cap")
+    not_examined: tuple[Name, ...] = Field(default=(), description="jobs past the cap")
 
 
 class IdleHost(Format):
@@ -178,4 +184,4 @@ class SessionResult(Format):
     demand: Demand = Demand()
     idle: Idle = Idle()
     warnings: tuple[str, ...] = ()
-    trace: tuple[str, ...] | None = Field(None, description="with --trace: one line a step")
+    trace: tuple[str, ...] | None = Field(default=None, description="with --trace: one line a step")

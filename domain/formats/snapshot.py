@@ -44,18 +44,20 @@ class Host(Format):
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     total: dict[Name, Total] = Field(default_factory=dict)
     instance: Name | None = Field(
-        None, description="id of the instance, for a host that a provider created"
+        default=None, description="id of the instance, for a host that a provider created"
     )
     idle_since: Time | None = Field(
-        None, description="since when it has had no job; null: not known or not idle"
+        default=None, description="since when it has had no job; null: not known or not idle"
     )
     available_until: Time | None = Field(
-        None, description="when it must go; jobs that may run longer cannot use it"
+        default=None, description="when it must go; jobs that may run longer cannot use it"
     )
-    rank: StrictInt = Field(0, description="place in the host order, lower first; then by name")
+    rank: StrictInt = Field(
+        default=0, description="place in the host order, lower first; then by name"
+    )
     booted_at: Time | None = None
     exclusive_to: Name | None = Field(
-        None, description="the only user whose jobs may use this host"
+        default=None, description="the only user whose jobs may use this host"
     )
 
 
@@ -64,11 +66,15 @@ class Shared(Format):
 
     name: Name
     total: Count
-    used_elsewhere: Count | None = Field(0, description="used by no job of ours; null: unknown")
-    owned: Count | None = Field(None, description="our own part of the total; null: all of it")
-    borrowed: Count = Field(0, description="the lent part of the total")
+    used_elsewhere: Count | None = Field(
+        default=0, description="used by no job of ours; null: unknown"
+    )
+    owned: Count | None = Field(
+        default=None, description="our own part of the total; null: all of it"
+    )
+    borrowed: Count = Field(default=0, description="the lent part of the total")
     peak_need: Count | None = Field(
-        None, description="largest need within the idle window; null: unknown"
+        default=None, description="largest need within the idle window; null: unknown"
     )
 
 
@@ -78,7 +84,8 @@ class Queue(Format):
     name: Name
     priority: StrictInt = 0
     demand_threshold: tuple[tuple[Count, Count], ...] = Field(
-        (), description="pairs [jobs, minutes]: any pair that holds raises demand; none: at once"
+        default=(),
+        description="pairs [jobs, minutes]: any pair that holds raises demand; none: at once",
     )
 
 
@@ -99,14 +106,14 @@ class Limit(Format):
     name: Name
     resource: Name = Field(description="jobs, hosts, slots, a host consumable or a shared resource")
     amount: Total
-    users: tuple[Name, ...] | None = Field(None, description="null: all users")
+    users: tuple[Name, ...] | None = Field(default=None, description="null: all users")
     groups: tuple[Name, ...] | None = Field(
-        None, description="names of entries in groups; null: no condition"
+        default=None, description="names of entries in groups; null: no condition"
     )
     projects: tuple[Name, ...] | None = None
     queues: tuple[Name, ...] | None = None
     hosts: tuple[Name, ...] | None = Field(
-        None, description="counts only what is used on these hosts"
+        default=None, description="counts only what is used on these hosts"
     )
     arrays: tuple[Name, ...] | None = None
     per: LimitScope | tuple[LimitScope, ...] | None = None
@@ -135,7 +142,7 @@ class ArrayElement(Format):
     id: Name
     index: Count
     limit: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="how many elements may run at once"
+        default=None, description="how many elements may run at once"
     )
 
 
@@ -167,7 +174,7 @@ class Tasks(Format):
 
     min: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     max: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(
-        None, description="null: the same as min"
+        default=None, description="null: the same as min"
     )
 
 
@@ -179,15 +186,19 @@ class PendingJob(Format):
     project: Name = "default"
     queue: Name = "normal"
     priority: StrictInt = 0
-    submitted: Time | None = Field(None, description="null: before all jobs that have a time")
+    submitted: Time | None = Field(
+        default=None, description="null: before all jobs that have a time"
+    )
     tasks: Tasks = Tasks()
     resreq: str = Field("", max_length=65536)
-    exclusive: StrictBool = Field(False, description="takes whole hosts, and only empty ones")
+    exclusive: StrictBool = Field(
+        default=False, description="takes whole hosts, and only empty ones"
+    )
     held: StrictBool = False
     waits_for: tuple[Name, ...] = Field(
-        (), description="ids that must have ended; one that is not here has"
+        default=(), description="ids that must have ended; one that is not here has"
     )
-    provision: StrictBool = Field(True, description="false: never counts as demand")
+    provision: StrictBool = Field(default=True, description="false: never counts as demand")
     run_limit: Duration | None = None
     array: ArrayElement | None = None
 
@@ -198,14 +209,14 @@ class Template(Format):
     id: Name
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     provides: dict[Name, Total] = Field(default_factory=dict)
-    allowed: Count = Field(0, description="how many more, beyond what is in flight")
-    priority: StrictInt = Field(0, description="higher first")
+    allowed: Count = Field(default=0, description="how many more, beyond what is in flight")
+    priority: StrictInt = Field(default=0, description="higher first")
     price_per_hour: Money | None = Field(
-        None, description="null: unknown, placed after all priced templates"
+        default=None, description="null: unknown, placed after all priced templates"
     )
     paused_until: Time | None = None
     paused_why: str | None = None
-    lead_time: Duration | None = Field(None, description="from asking to joined, typically")
+    lead_time: Duration | None = Field(default=None, description="from asking to joined, typically")
 
 
 class Countable(Format):
@@ -265,10 +276,10 @@ class Settings(Format):
     order: OrderMode = OrderMode.SKIP
     idle_host_after: Duration = timedelta(hours=1)
     catalog_pass_cap: Count = Field(
-        100_000, description="jobs that the catalog pass examines; those past it are named"
+        default=100_000, description="jobs that the catalog pass examines; those past it are named"
     )
     tightness_budget: Count = Field(
-        200_000, description="placements spent to prove that no host of the demand is spare"
+        default=200_000, description="placements spent to prove that no host of the demand is spare"
     )
     units: dict[Name, MemoryUnit | None] = Field(
         default_factory=dict,
