@@ -9,40 +9,9 @@ from pydantic import Field, StrictBool, StrictInt
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
-
-
-class RequestState(StrEnum):
-    """Where a request is in its life."""
-
-    INTENDED = "intended"
-    ACCEPTED = "accepted"
-    UNKNOWN = "unknown"
-    COMPLETE = "complete"
-    PARTIAL = "partial"
-    FAILED = "failed"
-    TIMED_OUT = "timed_out"
-    CANCELLED = "cancelled"
-
-
-class InstanceState(StrEnum):
-    """Where an instance is in its life."""
-
-    STARTING = "starting"
-    JOINED = "joined"
-    DRAINING = "draining"
-    NEVER_JOINED = "never_joined"
-    RETURNING = "returning"
-    RETURNED = "returned"
-    LOST = "lost"
-
-
-class GrantState(StrEnum):
-    """Where a grant is in its life."""
-
-    ACTIVE = "active"
-    RETURNING = "returning"
-    CLOSED = "closed"
-    LOST = "lost"
+from xce.domain.provisioning.grant import GrantState
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import RequestState
 
 
 class RequestEntry(Format):
@@ -142,6 +111,12 @@ class PolicySettings(Format):
     )
     demand_time_to_live: Duration = Field(
         timedelta(minutes=5), description="demand older than this buys and returns nothing"
+    )
+    release_lead: Duration = Field(
+        timedelta(minutes=3), description="what a return takes; in a paid hour it is sent earlier"
+    )
+    release_window: Duration = Field(
+        timedelta(minutes=7), description="returns in a paid hour are sent for so long, before the lead"
     )
     join_limit: Duration = Field(
         timedelta(minutes=15), description="a machine that has not joined by then never will"

@@ -1,0 +1,54 @@
+"""Ids of aggregates: readable text, a kind and a name (``request:R17``).
+
+The name is given by the caller, so that a retried command finds the same aggregate. Fields of events that
+refer to another aggregate hold its bare name (``request_id="R17"``); only ``originator_id`` has the kind.
+"""
+
+from typing import Final
+
+PROVIDER: Final = "provider"
+LEASE: Final = "lease"
+REQUEST: Final = "request"
+INSTANCE: Final = "instance"
+GRANT: Final = "grant"
+SHARED: Final = "shared"
+
+
+def provider_id(provider: str) -> str:
+    """Return the id of the provider of this name."""
+    return f"{PROVIDER}:{provider}"
+
+
+def lease_id(provider: str) -> str:
+    """Return the id of the lease on a provider; also the name of its fence in the store."""
+    return f"{LEASE}:{provider}"
+
+
+def request_id(request: str) -> str:
+    """Return the id of the request whose tag this is."""
+    return f"{REQUEST}:{request}"
+
+
+def instance_id(instance: str) -> str:
+    """Return the id of an instance by our name for it, which is not the provider's machine id."""
+    return f"{INSTANCE}:{instance}"
+
+
+def grant_id(grant: str) -> str:
+    """Return the id of a grant by our name for it."""
+    return f"{GRANT}:{grant}"
+
+
+def shared_id(resource: str) -> str:
+    """Return the id of an elastic shared resource."""
+    return f"{SHARED}:{resource}"
+
+
+def kind_of(aggregate_id: str) -> str:
+    """Return what stands before the first colon: ``request``."""
+    return aggregate_id.partition(":")[0]
+
+
+def name_of(aggregate_id: str) -> str:
+    """Return what stands behind the first colon: ``R17``."""
+    return aggregate_id.partition(":")[2]
