@@ -1,0 +1,198 @@
+"""How a simulated provider behaves: the part of a configuration that no real provider has.
+
+What the policy is told is the provider's description; this is what then happens, and the two may differ.
+"""
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictBool, WithJsonSchema, model_validator
+
+from xce.domain.formats.base import Count, Duration, Format, Name
+
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
+
+
+def _time_of_day(value: str) -> str:
+    if not _TIME_OF_DAY.fullmatch(value):
+        raise ValueError(f"{value!r} is not a time of day; wanted such as 08:30")
+    return value
+
+
+#: A share of 1, exact: 0, 0.25, 1.
+Share = Annotated[
+    Decimal,
+    Field(ge=0, le=1, max_digits=12, decimal_places=9),
+    WithJsonSchema({"type": ["string", "number"], "description": "0 to 1, such as 0.25"}),
+]
+#: A time of day in UTC, to the minute.
+TimeOfDay = Annotated[str, AfterValidator(_time_of_day)]
+
+
+class Day(StrEnum):
+    """A day of the week, in UTC."""
+
+    MON = "mon"
+    TUE = "tue"
+    WED = "wed"
+    THU = "thu"
+    FRI = "fri"
+    SAT = "sat"
+    SUN = "sun"
+
+
+_DAYS = tuple(Day)
+
+
+def minute_of_day(text: str) -> int:
+    """Return the minutes since midnight of a ``TimeOfDay``."""
+    hour, minute = text.split(":")
+    return int(hour) * 60 + int(minute)
+
+
+class Delay(Format):
+    """A length of time that varies: log-normal with this median and 95th percentile; a single value means always that."""
+
+    p50: Duration
+    p95: Duration
+
+    @model_validator(mode="before")
+    @classmethod
+    def _constant(cls, value: object) -> object:
+        return {"p50": value, "p95": value} if isinstance(value, (str, int, timedelta)) else value
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Delay":
+        if self.p95 < self.p50:
+            raise ValueError("p95 is below p50")
+        if self.p95 > self.p50 == timedelta(0):
+            raise ValueError("a median of 0 cannot vary; p95 must be 0 too")
+        return self
+
+
+class LeadTimes(Format):
+    """From asking to usable, in three parts."""
+
+    lag: Delay = Field(
+        default=Delay.model_validate("20s"),
+        description="from the ask until the machine exists and costs",
+    )
+    boot: Delay = Field(
+        default=Delay.model_validate("90s"),
+        description="until the provider calls it a success or a failure",
+    )
+    join: Delay = Field(
+        default=Delay.model_validate("10s"), description="until it joins the cluster"
+    )
+
+
+class Refusal(Format):
+    """When asks are refused: in a daily window, or by chance, or by chance within a window."""
+
+    items: tuple[Name, ...] | None = Field(
+        default=None, description="templates or resources; null: all"
+    )
+    share: Share = Field(default=Decimal(1), description="of the asks")
+    start: TimeOfDay | None = Field(default=None, description="UTC; null: all day")
+    end: TimeOfDay | None = Field(default=None, description="UTC; a window may pass midnight")
+    days: tuple[Day, ...] | None = Field(
+        default=None, description="on which the window starts; null: all"
+    )
+    code: Name = "InsufficientInstanceCapacity"
+    why: str = "no capacity"
+    retry_after: Duration | None = None
+
+    @model_validator(mode="after")
+    def _whole_window(self) -> "Refusal":
+        if (self.start is None) != (self.end is None):
+            raise ValueError("start and end belong together")
+        return self
+
+    def covers(self, item: str, now: datetime) -> bool:
+        """Return whether an ask for ``item`` at ``now`` (UTC) may be refused by this rule."""
+        if self.items is not None and item not in self.items:
+            return False
+        day = now
+        if self.start is not None and self.end is not None:
+            minute, start, end = (
+                now.hour * 60 + now.minute,
+                minute_of_day(self.start),
+                minute_of_day(self.end),
+            )
+            inside = start <= minute < end if start < end else minute >= start or minute < end
+            if not inside:
+                return False
+            if start >= end and minute < end:
+                day = now - timedelta(days=1)
+        return self.days is None or _DAYS[day.weekday()] in self.days
+
+
+class OutsideUse(Format):
+    """What others take of a pool from a time of day on, until the next entry that holds on the day."""
+
+    start: TimeOfDay = Field(description="UTC")
+    amount: Count
+    days: tuple[Day, ...] | None = Field(default=None, description="null: all")
+
+
+class Behaviour(Format):
+    """What a simulated provider does with what it is asked. All shares are drawn from the seed and the request's id."""
+
+    lead_time: LeadTimes = LeadTimes()
+    return_time: Delay = Field(
+        default=Delay.model_validate("30s"),
+        description="from the return until the machine is gone and costs no more",
+    )
+    partial: Share = Field(
+        default=Decimal(0), description="of the asks, brings fewer than asked, or none"
+    )
+    surplus: Share = Field(
+        default=Decimal(0), description="of the asks for hosts, brings one more than asked"
+    )
+    boot_failure: Share = Field(
+        default=Decimal(0), description="of the machines, fails instead of booting"
+    )
+    never_join: Share = Field(
+        default=Decimal(0), description="of the machines, boots and never joins"
+    )
+    return_refusal: Share = Field(
+        default=Decimal(0), description="of the returned machines and grants, refused"
+    )
+    refusals: tuple[Refusal, ...] = ()
+    capacity: dict[Name, Count] = Field(
+        default_factory=dict,
+        description="what really exists, by template or resource; without an entry: no limit for hosts, "
+        "the described capacity for resources",
+    )
+    enforce_max_number: StrictBool = Field(
+        default=False,
+        description="true: also refuses what passes a template's max_number; real ones seldom do",
+    )
+    outside_use: dict[Name, tuple[OutsideUse, ...]] = Field(
+        default_factory=dict, description="what others take of a resource, by time of day"
+    )
+    term: Duration | None = Field(
+        default=None,
+        description="after which a lent amount ends by itself; null: when it is given back",
+    )
+
+    def used_outside(self, resource: str, now: datetime) -> int:
+        """Return what others take of a resource at ``now`` (UTC): the entry that began last, looking back a week."""
+        entries = self.outside_use.get(resource, ())
+        if not entries:
+            return 0
+        minute = now.hour * 60 + now.minute
+        for back in range(8):
+            day = _DAYS[(now.weekday() - back) % 7]
+            begun = [
+                entry
+                for entry in entries
+                if (entry.days is None or day in entry.days)
+                and (back > 0 or minute_of_day(entry.start) <= minute)
+            ]
+            if begun:
+                return max(begun, key=lambda entry: minute_of_day(entry.start)).amount
+        return 0
