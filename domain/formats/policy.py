@@ -24,15 +24,17 @@ class RequestEntry(Format):
     resource: Name | None = None
     amount: Count = Field(description="hosts or units asked for")
     granted: Count = 0
-    failed: Count = Field(0, description="part of the amount known not to come")
+    failed: Count = Field(default=0, description="part of the amount known not to come")
     state: RequestState
     asked_at: Time
     asked_position: Count = Field(
-        0, description="log position of the intent: demand older than it did not see it"
+        default=0, description="log position of the intent: demand older than it did not see it"
     )
     deadline: Time | None = None
-    price_per_hour: Money | None = Field(None, description="of one host or unit")
-    provider_request_id: str | None = Field(None, description="the provider's id, once it accepted")
+    price_per_hour: Money | None = Field(default=None, description="of one host or unit")
+    provider_request_id: str | None = Field(
+        default=None, description="the provider's id, once it accepted"
+    )
 
 
 class InstanceEntry(Format):
@@ -43,13 +45,13 @@ class InstanceEntry(Format):
     template: Name
     request: Name | None = None
     state: InstanceState
-    machine: Name | None = Field(None, description="the provider's id")
-    host: Name | None = Field(None, description="name in the cluster, once joined")
+    machine: Name | None = Field(default=None, description="the provider's id")
+    host: Name | None = Field(default=None, description="name in the cluster, once joined")
     granted_at: Time
     joined_at: Time | None = None
     hold_until: Time | None = None
     price_per_hour: Money | None = None
-    return_id: str | None = Field(None, description="the return under way")
+    return_id: str | None = Field(default=None, description="the return under way")
 
 
 class GrantEntry(Format):
@@ -66,8 +68,8 @@ class GrantEntry(Format):
     granted_at: Time
     hold_until: Time | None = None
     expires_at: Time | None = None
-    price_per_hour: Money | None = Field(None, description="of one unit")
-    return_id: str | None = Field(None, description="the return under way")
+    price_per_hour: Money | None = Field(default=None, description="of one unit")
+    return_id: str | None = Field(default=None, description="the return under way")
 
 
 class Inventory(Format):
@@ -82,10 +84,10 @@ class Budget(Format):
     """A bound on what exists or is asked, returning and errored included: for all providers or for one."""
 
     name: Name
-    provider: Name | None = Field(None, description="null: all providers together")
+    provider: Name | None = Field(default=None, description="null: all providers together")
     max_hosts: Count | None = None
     max_cost_per_hour: Money | None = Field(
-        None, description="sum of the prices per hour of hosts and units"
+        default=None, description="sum of the prices per hour of hosts and units"
     )
 
 
@@ -93,7 +95,9 @@ class Pause(Format):
     """A provider, or one template or resource of it, that is not asked for a while."""
 
     provider: Name
-    item: Name | None = Field(None, description="template or resource; null: the whole provider")
+    item: Name | None = Field(
+        default=None, description="template or resource; null: the whole provider"
+    )
     until: Time
     why: str
 
@@ -101,8 +105,12 @@ class Pause(Format):
 class PolicySettings(Format):
     """What the site has set for its policy."""
 
-    max_in_flight_hosts: Count = Field(300, description="hosts on their way, over all providers")
-    max_per_request: Annotated[StrictInt, Field(ge=1)] = Field(100, description="hosts of one ask")
+    max_in_flight_hosts: Count = Field(
+        default=300, description="hosts on their way, over all providers"
+    )
+    max_per_request: Annotated[StrictInt, Field(ge=1)] = Field(
+        default=100, description="hosts of one ask"
+    )
     request_deadline: Duration = Field(
         timedelta(minutes=15), description="an ask without an answer is given up after this"
     )
@@ -116,7 +124,8 @@ class PolicySettings(Format):
         timedelta(minutes=3), description="what a return takes; in a paid hour it is sent earlier"
     )
     release_window: Duration = Field(
-        timedelta(minutes=7), description="returns in a paid hour are sent for so long, before the lead"
+        timedelta(minutes=7),
+        description="returns in a paid hour are sent for so long, before the lead",
     )
     join_limit: Duration = Field(
         timedelta(minutes=15), description="a machine that has not joined by then never will"
@@ -124,7 +133,7 @@ class PolicySettings(Format):
     pause_after_refusal: Duration = Field(
         timedelta(minutes=10), description="when the provider names no time itself"
     )
-    freeze: StrictBool = Field(False, description="true: no ask, no return")
+    freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 
 
 class PolicyInput(Format):
@@ -132,8 +141,10 @@ class PolicyInput(Format):
 
     format: Literal["xce.policy/1"] = "xce.policy/1"
     now: Time
-    position: Count = Field(0, description="log position the demand was computed at")
-    computed_at: Time | None = Field(None, description="when the demand was computed; null: now")
+    position: Count = Field(default=0, description="log position the demand was computed at")
+    computed_at: Time | None = Field(
+        default=None, description="when the demand was computed; null: now"
+    )
     demand: Demand = Demand()
     idle: Idle = Idle()
     providers: tuple[ProviderDescription, ...] = ()
@@ -167,15 +178,17 @@ class Decision(Format):
     provider: Name | None = None
     template: Name | None = None
     resource: Name | None = None
-    count: Count | None = Field(None, description="hosts")
-    amount: Count | None = Field(None, description="units of a resource")
+    count: Count | None = Field(default=None, description="hosts")
+    amount: Count | None = Field(default=None, description="units of a resource")
     instances: tuple[Name, ...] = ()
     grants: tuple[GrantPart, ...] = ()
-    requests: tuple[Name, ...] = Field((), description="the requests that a cancel gives up")
+    requests: tuple[Name, ...] = Field(
+        default=(), description="the requests that a cancel gives up"
+    )
     reason: str
-    jobs: tuple[Name, ...] = Field((), description="the jobs it serves, in job order")
+    jobs: tuple[Name, ...] = Field(default=(), description="the jobs it serves, in job order")
     cost_per_hour: Money | None = Field(
-        None, description="what it adds (request) or ends (return); null: unknown"
+        default=None, description="what it adds (request) or ends (return); null: unknown"
     )
 
 

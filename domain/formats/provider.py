@@ -64,9 +64,11 @@ class LeadTime(ContractFormat):
 class Capabilities(ContractFormat):
     """What a provider can do beyond version 1 of the contract."""
 
-    request_tag: StrictBool = Field(False, description="repeating a tag returns the same request")
-    listing: StrictBool = Field(False, description="can list everything it has for us")
-    partial_returns: StrictBool = Field(False, description="takes back a part of a grant")
+    request_tag: StrictBool = Field(
+        default=False, description="repeating a tag returns the same request"
+    )
+    listing: StrictBool = Field(default=False, description="can list everything it has for us")
+    partial_returns: StrictBool = Field(default=False, description="takes back a part of a grant")
     cancel: StrictBool = False
 
 
@@ -75,11 +77,11 @@ class TemplateOffer(ContractFormat):
 
     template_id: Name
     max_number: Annotated[StrictInt, Field(ge=-1)] = Field(
-        -1, description="most that may exist at once; -1: no limit of its own"
+        default=-1, description="most that may exist at once; -1: no limit of its own"
     )
-    priority: StrictInt = Field(0, description="higher first")
+    priority: StrictInt = Field(default=0, description="higher first")
     price_per_hour: Money | None = Field(
-        None, description="null: unknown, used after all priced ones"
+        default=None, description="null: unknown, used after all priced ones"
     )
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     provides: dict[Name, Total] = Field(default_factory=dict)
@@ -90,9 +92,9 @@ class ResourceOffer(ContractFormat):
 
     name: Name
     capacity: Count | None = Field(
-        None, description="most it lends us; null: unknown, nothing is asked"
+        default=None, description="most it lends us; null: unknown, nothing is asked"
     )
-    price_per_hour: Money | None = Field(None, description="of one unit")
+    price_per_hour: Money | None = Field(default=None, description="of one unit")
     step: Annotated[StrictInt, Field(ge=1)] = 1
     minimum_hold: Duration = timedelta(0)
 
@@ -103,17 +105,18 @@ class ProviderDescription(ContractFormat):
     name: Name
     contract: Literal[1, 2] = 2
     kinds: tuple[str, ...] = Field(
-        (Kind.HOST.value,), description="kinds unknown to this release are kept and ignored"
+        default=(Kind.HOST.value,), description="kinds unknown to this release are kept and ignored"
     )
     capabilities: Capabilities = Capabilities()
     capacity: Count | None = Field(
-        None, description="most hosts at once, over all templates; null: no limit of its own"
+        default=None,
+        description="most hosts at once, over all templates; null: no limit of its own",
     )
     cost: Money | None = Field(
-        None, description="price per hour of a template or unit that names none"
+        default=None, description="price per hour of a template or unit that names none"
     )
     priority: StrictInt = Field(
-        0, description="higher first, between providers that offer the same"
+        default=0, description="higher first, between providers that offer the same"
     )
     lead_time: LeadTime = LeadTime()
     granularity: Granularity = Granularity()

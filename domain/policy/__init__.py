@@ -1,1 +1,1 @@
-"""Deciding what to ask for and what to give back: pure functions."""
+"""What to ask of providers and what to give back: ``decide``, a pure function of one round's input."""

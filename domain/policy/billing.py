@@ -1,0 +1,40 @@
+"""Paid time: how long a host is paid for already, and when a return ends it without waste (F11)."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from xce.domain.formats.policy import PolicySettings
+from xce.domain.formats.provider import Billing, BillingUnit
+
+_UNIT: Final = {
+    BillingUnit.SECOND: timedelta(seconds=1),
+    BillingUnit.HOUR: timedelta(hours=1),
+}
+
+
+def billed(used: timedelta, billing: Billing) -> timedelta:
+    """Return the time that is paid for a use: whole started units, at least the minimum; some use is at least one unit."""
+    unit = _UNIT[billing.unit]
+    units = max(1, -(-max(used, timedelta(0)) // unit), -(-billing.minimum // unit))
+    return units * unit
+
+
+def why_keep_paid(
+    launched_at: datetime, billing: Billing, now: datetime, settings: PolicySettings
+) -> str | None:
+    """Return why a return now would waste paid time, or come too late for its end; None: now is right.
+
+    A return is sent in a window before the end of what is paid: ``release_window`` long, and over ``release_lead`` before the
+    end where a further hour would begin, since the return takes that long.
+    """
+    paid_until = launched_at + billed(now - launched_at, billing)
+    remaining = paid_until - now
+    if remaining > settings.release_lead + settings.release_window:
+        return f"paid until {_clock(paid_until)}"
+    if billing.unit is BillingUnit.HOUR and remaining < settings.release_lead:
+        return f"too late to be gone when the next paid hour begins at {_clock(paid_until)}"
+    return None
+
+
+def _clock(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

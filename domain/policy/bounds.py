@@ -1,0 +1,240 @@
+"""The bounds on asking: capacities, what may be in flight, and budgets, over everything that exists or is asked (F07).
+
+A bound knows what is used of it. An ask is possible while all its bounds have room, and takes from all of them, so that the asks
+of one round count against the next.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final, Protocol
+
+from xce.domain.formats.policy import Budget, PolicyInput
+from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.policy import facts, money
+from xce.domain.provisioning.instance import InstanceState
+
+#: Room where nothing bounds it; more than any amount.
+UNBOUNDED: Final = 2**60
+
+
+class Bound(Protocol):
+    """One bound on asking."""
+
+    def room(self, price: Decimal | None) -> int:
+        """Return how many more of this price it allows."""
+        ...
+
+    def take(self, amount: int, price: Decimal | None) -> None:
+        """Count an ask."""
+        ...
+
+    def why(self, price: Decimal | None) -> str:
+        """Return for people why it allows no more than it does."""
+        ...
+
+
+@dataclass(slots=True)
+class CountBound:
+    """At most ``limit`` of something."""
+
+    what: str
+    limit: int
+    used: int
+
+    def room(self, price: Decimal | None) -> int:
+        """Return what is left, whatever the price."""
+        return max(0, self.limit - self.used)
+
+    def take(self, amount: int, price: Decimal | None) -> None:
+        """Count an ask."""
+        self.used += amount
+
+    def why(self, price: Decimal | None) -> str:
+        """Return the bound and its use."""
+        return f"{self.what}: {self.used} of {self.limit} used"
+
+
+@dataclass(slots=True)
+class CostBound:
+    """At most ``limit`` money per hour. An unknown price is not zero: nothing unpriced passes, and nothing at all while what
+    exists has an unknown price.
+    """
+
+    what: str
+    limit: Decimal
+    rate: Decimal = money.ZERO
+    unpriced: list[str] = field(default_factory=list[str])
+
+    def room(self, price: Decimal | None) -> int:
+        """Return how many of this price the rest of the money pays for."""
+        if price is None or self.unpriced:
+            return 0
+        if not price:
+            return UNBOUNDED
+        left = money.plus(self.limit, -self.rate)
+        return money.how_many(left, price)
+
+    def take(self, amount: int, price: Decimal | None) -> None:
+        """Count an ask."""
+        assert price is not None, "nothing unpriced passes"
+        self.rate = money.plus(self.rate, money.times(price, amount))
+
+    def why(self, price: Decimal | None) -> str:
+        """Return the budget and the rate, or whose price is unknown."""
+        if self.unpriced:
+            return f"{self.what} cannot be kept: the price of {self.unpriced[0]} is unknown"
+        if price is None:
+            return f"{self.what} bounds the cost, and its price is unknown"
+        return (
+            f"{self.what}: {money.plain(self.rate)} of {money.plain(self.limit)} per hour used,"
+            f" and one more costs {money.plain(price)}"
+        )
+
+
+class Bounds:
+    """All bounds of one round, counted from the inventory."""
+
+    def __init__(self, inputs: PolicyInput) -> None:
+        usage = _Usage(inputs)
+        self._usage = usage
+        self._in_flight = CountBound(
+            "hosts in flight", inputs.settings.max_in_flight_hosts, usage.in_flight
+        )
+        self._budget_hosts = [
+            (budget, CountBound(f"hosts of budget {budget.name}", most, usage.hosts(budget)))
+            for budget in inputs.budgets
+            if (most := budget.max_hosts) is not None
+        ]
+        self._budget_costs = [
+            (budget, usage.cost_bound(budget, limit))
+            for budget in inputs.budgets
+            if (limit := budget.max_cost_per_hour) is not None
+        ]
+        self._of_provider: dict[str, list[Bound]] = {}
+
+    def of_template(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
+        """Return the bounds on hosts of one offer; those it shares with other offers are the same objects."""
+        own: list[Bound] = []
+        if offer.max_number >= 0:
+            used = self._usage.of_template[provider.name, offer.template_id]
+            own.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
+        return [*own, *self._hosts_of(provider)]
+
+    def of_resource(self, provider: ProviderDescription, offer: ResourceOffer) -> list[Bound]:
+        """Return the bounds on units of one offer. An unknown capacity is the caller's to refuse."""
+        assert offer.capacity is not None, "an unknown capacity allows nothing"
+        used = self._usage.of_resource[provider.name, offer.name]
+        own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used)
+        return [own, *self._costs_of(provider.name)]
+
+    def _hosts_of(self, provider: ProviderDescription) -> list[Bound]:
+        if provider.name not in self._of_provider:
+            bounds: list[Bound] = []
+            if provider.capacity is not None:
+                used = self._usage.of_provider[provider.name]
+                bounds.append(CountBound("capacity in hosts", provider.capacity, used))
+            bounds.append(self._in_flight)
+            bounds += [
+                bound for budget, bound in self._budget_hosts if _covers(budget, provider.name)
+            ]
+            bounds += self._costs_of(provider.name)
+            self._of_provider[provider.name] = bounds
+        return self._of_provider[provider.name]
+
+    def _costs_of(self, provider: str) -> list[Bound]:
+        return [bound for budget, bound in self._budget_costs if _covers(budget, provider)]
+
+
+def _covers(budget: Budget, provider: str) -> bool:
+    return budget.provider is None or budget.provider == provider
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    """Something that costs, or will if it comes."""
+
+    what: str
+    provider: str
+    price: Decimal | None
+    amount: int
+
+
+class _Usage:
+    """What exists or is asked, counted once."""
+
+    def __init__(self, inputs: PolicyInput) -> None:
+        inventory = inputs.inventory
+        prices = _stated_prices(inputs.providers)
+        self.of_template = Counter[tuple[str, str]]()
+        self.of_provider = Counter[str]()
+        self.of_resource = Counter[tuple[str, str]]()
+        self.in_flight = 0
+        self.costs: list[_Cost] = []
+        for instance in inventory.instances:
+            if not facts.exists(instance):
+                continue
+            self.of_template[instance.provider, instance.template] += 1
+            self.of_provider[instance.provider] += 1
+            self.in_flight += instance.state is InstanceState.STARTING
+            stated = prices.get((instance.provider, Kind.HOST, instance.template))
+            self._cost(
+                f"instance {instance.id}", instance.provider, instance.price_per_hour, stated, 1
+            )
+        for grant in inventory.grants:
+            if amount := facts.held(grant):
+                self.of_resource[grant.provider, grant.resource] += amount
+                stated = prices.get((grant.provider, Kind.COUNTABLE, grant.resource))
+                self._cost(
+                    f"grant {grant.id}", grant.provider, grant.price_per_hour, stated, amount
+                )
+        for request in inventory.requests:
+            if not (amount := facts.open_amount(request)):
+                continue
+            if request.kind is Kind.HOST:
+                item = request.template or ""
+                self.of_template[request.provider, item] += amount
+                self.of_provider[request.provider] += amount
+                self.in_flight += amount
+            else:
+                item = request.resource or ""
+                self.of_resource[request.provider, item] += amount
+            stated = prices.get((request.provider, request.kind, item))
+            self._cost(
+                f"request {request.id}", request.provider, request.price_per_hour, stated, amount
+            )
+
+    def _cost(
+        self, what: str, provider: str, price: Decimal | None, stated: Decimal | None, amount: int
+    ) -> None:
+        self.costs.append(_Cost(what, provider, price if price is not None else stated, amount))
+
+    def hosts(self, budget: Budget) -> int:
+        """Return the hosts that count against a budget."""
+        if budget.provider is None:
+            return self.of_provider.total()
+        return self.of_provider[budget.provider]
+
+    def cost_bound(self, budget: Budget, limit: Decimal) -> CostBound:
+        """Return the bound of a budget on the cost rate, with the rate of now."""
+        bound = CostBound(f"budget {budget.name}", limit)
+        covered = [cost for cost in self.costs if _covers(budget, cost.provider)]
+        bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
+        for cost in covered:
+            if cost.price is not None:
+                bound.take(cost.amount, cost.price)
+        return bound
+
+
+def _stated_prices(
+    providers: Iterable[ProviderDescription],
+) -> dict[tuple[str, Kind, str], Decimal | None]:
+    """Return what providers ask now, for entries that do not say what was agreed."""
+    prices: dict[tuple[str, Kind, str], Decimal | None] = {}
+    for provider in providers:
+        for template in provider.templates:
+            prices[provider.name, Kind.HOST, template.template_id] = provider.price_of(template)
+        for resource in provider.resources:
+            prices[provider.name, Kind.COUNTABLE, resource.name] = provider.price_of(resource)
+    return prices

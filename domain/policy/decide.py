@@ -1,0 +1,71 @@
+"""One round of the provisioning policy: what to ask, what to give back, what to give up, and what not, each with its reason.
+
+The rules, with examples, are in ``docs/reference/policy.md``.
+"""
+
+from datetime import timedelta
+
+from xce.domain.formats.policy import Decision, DecisionKind, Decisions, PolicyInput
+from xce.domain.policy.asking import ask
+from xce.domain.policy.deadlines import give_up
+from xce.domain.policy.reclaim_counts import reclaim_counts
+from xce.domain.policy.reclaim_hosts import reclaim_hosts
+from xce.domain.policy.wanted import jobs_of, wanted
+from xce.domain.values import write_duration
+
+
+def decide(inputs: PolicyInput) -> Decisions:
+    """Return the decisions of one round: cancels, then requests, then returns, then holds.
+
+    Pure: equal inputs give equal decisions, whatever the order of their lists. Carried out and decided again on the same
+    demand, nothing is asked twice.
+    """
+    cancels = list(give_up(inputs))
+    if (why := _frozen(inputs) or _stale(inputs)) is not None:
+        return Decisions.of(*cancels, *_stand_still(inputs, why))
+    requests, short = ask(inputs, wanted(inputs))
+    hosts, hosts_kept = reclaim_hosts(inputs)
+    counts, counts_kept = reclaim_counts(inputs)
+    return Decisions.of(*cancels, *requests, *hosts, *counts, *short, *hosts_kept, *counts_kept)
+
+
+def _frozen(inputs: PolicyInput) -> str | None:
+    return "the settings freeze provisioning" if inputs.settings.freeze else None
+
+
+def _stale(inputs: PolicyInput) -> str | None:
+    """Demand and idle supply of long ago say nothing about now (D7)."""
+    if inputs.computed_at is None:
+        return None
+    age = max(timedelta(0), inputs.now - inputs.computed_at)
+    if age <= inputs.settings.demand_time_to_live:
+        return None
+    return (
+        f"the demand is {write_duration(age)} old,"
+        f" and counts for {write_duration(inputs.settings.demand_time_to_live)}"
+    )
+
+
+def _stand_still(inputs: PolicyInput, why: str) -> list[Decision]:
+    """Return the hold that says what is not done, if anything was to be done."""
+    demand, idle = inputs.demand, inputs.idle
+    parts = [
+        *(
+            f"{host.count} hosts of {host.template} not asked"
+            for host in demand.hosts
+            if host.count
+        ),
+        *(
+            f"{count.amount} of {count.name} not asked"
+            for count in demand.countable
+            if count.amount
+        ),
+        *([f"{len(idle.hosts)} idle hosts not returned"] if idle.hosts else []),
+        *(f"{count.amount} of {count.name} not returned" for count in idle.counts if count.amount),
+    ]
+    if not parts:
+        return []
+    parts.sort()
+    return [
+        Decision(kind=DecisionKind.HOLD, reason=f"{why}: {', '.join(parts)}", jobs=jobs_of(demand))
+    ]

@@ -1,0 +1,43 @@
+"""Exact arithmetic with money: no rounding, whatever decimal context the caller's thread has."""
+
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Final
+
+#: Wide enough for any price (20 digits) times any amount (16 digits), summed; a rounding would be an error.
+_EXACT: Final = Context(prec=60, traps=[Inexact, InvalidOperation])
+
+ZERO: Final = Decimal(0)
+
+
+def times(price: Decimal, amount: int) -> Decimal:
+    """Return the price of ``amount``."""
+    return _EXACT.multiply(price, Decimal(amount))
+
+
+def plus(first: Decimal, second: Decimal) -> Decimal:
+    """Return the exact sum of two."""
+    return _EXACT.add(first, second)
+
+
+def total(parts: Iterable[Decimal | None]) -> Decimal | None:
+    """Return the exact sum; None if any part is unknown."""
+    result = ZERO
+    for part in parts:
+        if part is None:
+            return None
+        result = plus(result, part)
+    return result
+
+
+def how_many(money: Decimal, price: Decimal) -> int:
+    """Return how many of a price above 0 the money pays for, 0 where there is none left."""
+    return int(_EXACT.divide_int(money, price)) if money > 0 else 0
+
+
+def plain(money: Decimal | None) -> str:
+    """Return an amount for people: at least two decimals, no exponent, ``unknown`` where it is."""
+    if money is None:
+        return "unknown"
+    whole, _, part = format(money, "f").partition(".")
+    return f"{whole}.{part.rstrip('0').ljust(2, '0')}"

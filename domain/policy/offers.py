@@ -1,0 +1,171 @@
+"""Who offers what is wanted, in the order in which it is tried, and why an offer is not tried now."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from xce.domain.formats.policy import Pause, PolicyInput
+from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.policy.bounds import UNBOUNDED, Bound, Bounds
+from xce.domain.policy.granularity import Sizes
+from xce.domain.policy.lines import line_id
+from xce.domain.values import natural_key
+
+#: Why a pause was made is what a provider said: text of any length.
+_WHY_SHOWN: Final = 200
+
+
+@dataclass(slots=True)
+class Offer:
+    """One provider's offer of one template or resource, and what this round asks of it.
+
+    Attributes:
+        item: the template or resource, by its own name.
+        closed: why nothing is asked of it now, whatever the bounds; None: it is open.
+        asked: the amount to ask, a possible size.
+        used: what of it is wanted; the rest is there for the sake of its size.
+        served: (amount, jobs) of the lots in ``used``, in job order.
+    """
+
+    provider: ProviderDescription
+    kind: Kind
+    item: str
+    price: Decimal | None
+    sizes: Sizes
+    bounds: list[Bound]
+    closed: str | None
+    asked: int = 0
+    used: int = 0
+    served: list[tuple[int, tuple[str, ...]]] = field(
+        default_factory=list[tuple[int, tuple[str, ...]]]
+    )
+
+    @property
+    def surplus(self) -> int:
+        """What is asked beyond what is wanted, for the sake of the size."""
+        return self.asked - self.used
+
+    def take(self, amount: int, jobs: tuple[str, ...]) -> int:
+        """Ask for as much of ``amount`` as is possible, and return how much that is."""
+        spare = self.surplus
+        if amount > spare and self.closed is None:
+            room = self.asked + self.room()
+            target = self.sizes.up(self.asked + amount - spare)
+            target = target if target <= room else self.sizes.down(room)
+            if target > self.asked:
+                for bound in self.bounds:
+                    bound.take(target - self.asked, self.price)
+                spare += target - self.asked
+                self.asked = target
+        taken = min(amount, spare)
+        if taken:
+            self.used += taken
+            self.served.append((taken, jobs))
+        return taken
+
+    def room(self) -> int:
+        """Return how many more its bounds allow."""
+        return min((bound.room(self.price) for bound in self.bounds), default=UNBOUNDED)
+
+    def why_no_more(self) -> str:
+        """Return for people why no more is asked of it."""
+        if self.closed is not None:
+            return self.closed
+        tightest = min(self.bounds, key=lambda bound: bound.room(self.price))
+        why = tightest.why(self.price)
+        if room := tightest.room(self.price):
+            return (
+                f"{why}; an ask is of at least {self.sizes.minimum}, and there is room for {room}"
+            )
+        return why
+
+
+def offers_of(inputs: PolicyInput, kind: Kind, item: str, bounds: Bounds) -> list[Offer]:
+    """Return the offers of a line or resource: by the provider's priority, then price (unpriced last), then name."""
+    found = (
+        _template_offers(inputs, item, bounds)
+        if kind is Kind.HOST
+        else _resource_offers(inputs, item, bounds)
+    )
+    return sorted(found, key=_preference)
+
+
+def _preference(offer: Offer) -> tuple[object, ...]:
+    unpriced = offer.price is None
+    name = natural_key(offer.provider.name)
+    return (-offer.provider.priority, unpriced, offer.price or 0, name, natural_key(offer.item))
+
+
+def _template_offers(inputs: PolicyInput, line: str, bounds: Bounds) -> Iterable[Offer]:
+    pairs = [(provider, offer) for provider in inputs.providers for offer in provider.templates]
+    found = [pair for pair in pairs if pair[1].template_id == line] or [
+        (provider, offer)
+        for provider, offer in pairs
+        if line_id(offer.template_id, provider.price_of(offer)) == line
+    ]
+    return [_template_offer(inputs, provider, offer, bounds) for provider, offer in found]
+
+
+def _template_offer(
+    inputs: PolicyInput, provider: ProviderDescription, offer: TemplateOffer, bounds: Bounds
+) -> Offer:
+    most = inputs.settings.max_per_request
+    grain = provider.granularity
+    sizes = Sizes.of(grain.minimum, grain.step, most)
+    closed = _paused(inputs.pauses, provider.name, offer.template_id, inputs.now)
+    if closed is None and not sizes.possible:
+        closed = (
+            f"asks are of at least {sizes.minimum} in steps of {sizes.step},"
+            f" and the settings allow {most} in one request"
+        )
+    return Offer(
+        provider,
+        Kind.HOST,
+        offer.template_id,
+        provider.price_of(offer),
+        sizes,
+        bounds.of_template(provider, offer),
+        closed,
+    )
+
+
+def _resource_offers(inputs: PolicyInput, resource: str, bounds: Bounds) -> Iterable[Offer]:
+    for provider in inputs.providers:
+        for offer in provider.resources:
+            if offer.name == resource:
+                yield _resource_offer(inputs, provider, offer, bounds)
+
+
+def _resource_offer(
+    inputs: PolicyInput, provider: ProviderDescription, offer: ResourceOffer, bounds: Bounds
+) -> Offer:
+    unknown = offer.capacity is None
+    closed = _paused(inputs.pauses, provider.name, offer.name, inputs.now)
+    return Offer(
+        provider,
+        Kind.COUNTABLE,
+        offer.name,
+        provider.price_of(offer),
+        Sizes.of(offer.step, offer.step),
+        [] if unknown else bounds.of_resource(provider, offer),
+        closed if closed is not None or not unknown else "its capacity is unknown",
+    )
+
+
+def _paused(pauses: Iterable[Pause], provider: str, item: str, now: datetime) -> str | None:
+    """Return until when and why an offer is paused; the pause that lasts longest says it."""
+    holding = [
+        pause
+        for pause in pauses
+        if pause.provider == provider and pause.item in (None, item) and pause.until > now
+    ]
+    if not holding:
+        return None
+    longest = max(holding, key=lambda pause: (pause.until, pause.why, pause.item or ""))
+    return f"paused until {_time(longest.until)}: {longest.why[:_WHY_SHOWN]}"
+
+
+def _time(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,240 @@
+"""What the demand still wants, in the order of the jobs: what was asked after it is subtracted (D7)."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from heapq import merge
+from itertools import islice
+
+from xce.domain.formats.policy import InstanceEntry, PolicyInput, RequestEntry
+from xce.domain.formats.provider import Kind
+from xce.domain.formats.session_result import Demand
+from xce.domain.policy import facts
+from xce.domain.policy.lines import line_id
+from xce.domain.values import natural_key
+
+
+@dataclass(frozen=True, slots=True)
+class Lot:
+    """A part of the demand for one item: what comes first for a job, in hosts or units.
+
+    Attributes:
+        order: place of the first job among the counted jobs.
+        jobs: the jobs it serves, in job order.
+    """
+
+    kind: Kind
+    item: str
+    amount: int
+    order: int
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """The demand for one item: how much, and how much of it was asked since."""
+
+    kind: Kind
+    item: str
+    amount: int
+    asked_since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The whole demand after subtraction.
+
+    Attributes:
+        lots: what is still wanted, earlier jobs first.
+        items: the demand for each item, by kind and name.
+    """
+
+    lots: tuple[Lot, ...]
+    items: Mapping[tuple[Kind, str], Want]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A job's part in the demand for one item."""
+
+    order: int
+    job: str
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The units [start, stop) of an item's demand, which begin with one job."""
+
+    start: int
+    stop: int
+    order: int
+    jobs: tuple[str, ...]
+
+
+def wanted(inputs: PolicyInput) -> Wanted:
+    """Return what the demand of this round still wants."""
+    demand = inputs.demand
+    items: dict[tuple[Kind, str], Want] = {}
+    stretches: dict[tuple[Kind, str], list[_Stretch]] = {}
+    for host in demand.hosts:
+        parts = [_Part(job.order, job.job, job.hosts) for job in host.jobs]
+        stretches[Kind.HOST, host.template] = _stretches(host.count, parts)
+        items[Kind.HOST, host.template] = Want(
+            Kind.HOST, host.template, host.count, _hosts_asked_since(inputs, host.template)
+        )
+    for count in demand.countable:
+        parts = [_Part(job.order, job.job, job.amount) for job in count.jobs]
+        stretches[Kind.COUNTABLE, count.name] = _stretches(count.amount, parts)
+        items[Kind.COUNTABLE, count.name] = Want(
+            Kind.COUNTABLE, count.name, count.amount, _units_asked_since(inputs, count.name)
+        )
+    return Wanted(tuple(_in_job_order(demand, items, stretches)), items)
+
+
+def jobs_of(demand: Demand) -> tuple[str, ...]:
+    """Return all jobs of a demand, in job order."""
+    return _in_order(
+        [
+            *(_Part(job.order, job.job, job.hosts) for host in demand.hosts for job in host.jobs),
+            *(_Part(job.order, job.job, job.amount) for c in demand.countable for job in c.jobs),
+        ]
+    )
+
+
+# ------------------------------------------------------------- asked since (D7)
+def _hosts_asked_since(inputs: PolicyInput, line: str) -> int:
+    """Return the hosts of a line that were asked after the demand's position and are coming or there.
+
+    A host that was granted meanwhile, and even joined, was not seen by the demand either; one that failed is gone again.
+    """
+    requests, instances = inputs.inventory.requests, inputs.inventory.instances
+    of_request: dict[str, list[InstanceEntry]] = {}
+    for instance in instances:
+        if instance.request is not None:
+            of_request.setdefault(instance.request, []).append(instance)
+    return sum(
+        facts.open_amount(request) + _came(request, of_request.get(request.id))
+        for request in requests
+        if request.kind is Kind.HOST
+        and request.asked_position > inputs.position
+        and _is_of_line(request.template, request.price_per_hour, line)
+    )
+
+
+def _came(request: RequestEntry, instances: list[InstanceEntry] | None) -> int:
+    if instances is None:
+        return request.granted
+    return sum(1 for instance in instances if instance.state in facts.USABLE)
+
+
+def _is_of_line(template: str | None, price: Decimal | None, line: str) -> bool:
+    return template is not None and line in (template, line_id(template, price))
+
+
+def _units_asked_since(inputs: PolicyInput, resource: str) -> int:
+    """Return the units of a resource that were asked after the demand's position and are coming or there."""
+    of_request: dict[str, int] = {}
+    for grant in inputs.inventory.grants:
+        if grant.request is not None:
+            of_request[grant.request] = of_request.get(grant.request, 0) + facts.usable(grant)
+    return sum(
+        facts.open_amount(request) + of_request.get(request.id, request.granted)
+        for request in inputs.inventory.requests
+        if request.kind is Kind.COUNTABLE
+        and request.asked_position > inputs.position
+        and request.resource == resource
+    )
+
+
+# ---------------------------------------------------------------- in job order
+def _stretches(count: int, parts: list[_Part]) -> list[_Stretch]:
+    """Return the units of a demand as stretches, one for each job that is the first to need some.
+
+    Several small jobs may share a host, so the parts can add up to more than the demand; a job's place is then its share.
+    """
+    parts = sorted(parts, key=lambda part: (part.order, natural_key(part.job)))
+    total = sum(part.weight for part in parts)
+    if not count:
+        return []
+    if not total:
+        return [_Stretch(0, count, parts[0].order if parts else 0, _in_order(parts))]
+    result: list[_Stretch] = []
+    before, start = 0, 0
+    for index, part in enumerate(parts):
+        stop = -(-(before + part.weight) * count // total)
+        if stop > start:
+            jobs: list[str] = []
+            reached = before
+            for later in islice(parts, index, None):
+                if reached * count >= stop * total:
+                    break
+                jobs.append(later.job)
+                reached += later.weight
+            result.append(_Stretch(start, stop, part.order, tuple(jobs)))
+            start = stop
+        before += part.weight
+    return result
+
+
+def _in_order(parts: Iterable[_Part]) -> tuple[str, ...]:
+    ordered = sorted(parts, key=lambda part: (part.order, natural_key(part.job)))
+    return tuple(dict.fromkeys(part.job for part in ordered))
+
+
+def _in_job_order(
+    demand: Demand,
+    items: Mapping[tuple[Kind, str], Want],
+    stretches: Mapping[tuple[Kind, str], list[_Stretch]],
+) -> Iterator[Lot]:
+    """Yield the lots: hosts in the order in which they were opened, units where their job comes."""
+    hosts: list[tuple[int, int, Lot]] = []
+    latest = 0
+    for template, start, stop in _host_runs(demand, stretches):
+        start = max(start, items[Kind.HOST, template].asked_since)
+        for lot in _cut(Kind.HOST, template, start, stop, stretches[Kind.HOST, template]):
+            latest = max(latest, lot.order)
+            hosts.append((latest, 0, lot))
+    units = [
+        (lot.order, 1, lot)
+        for (kind, item), want in items.items()
+        if kind is Kind.COUNTABLE
+        for lot in _cut(kind, item, want.asked_since, want.amount, stretches[kind, item])
+    ]
+    units.sort(key=lambda entry: (entry[0], natural_key(entry[2].item)))
+    for _, _, lot in merge(hosts, units, key=lambda entry: entry[:2]):
+        yield lot
+
+
+def _cut(kind: Kind, item: str, start: int, stop: int, stretches: list[_Stretch]) -> Iterator[Lot]:
+    index = bisect_right(stretches, start, key=lambda stretch: stretch.stop)
+    while start < stop and index < len(stretches):
+        stretch = stretches[index]
+        last = min(stop, stretch.stop)
+        yield Lot(kind, item, last - start, stretch.order, stretch.jobs)
+        start, index = last, index + 1
+
+
+def _host_runs(
+    demand: Demand, stretches: Mapping[tuple[Kind, str], list[_Stretch]]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield (template, start, stop) in the order in which the hosts were opened.
+
+    Where ``demand.order`` says less than the counts, the rest follows by the first job that needs it.
+    """
+    counts = {host.template: host.count for host in demand.hosts}
+    reached = dict.fromkeys(counts, 0)
+    for template, run in demand.order:
+        if template in counts:
+            start = reached[template]
+            stop = min(counts[template], start + run)
+            reached[template] = stop
+            yield template, start, stop
+
+    def place(template: str) -> tuple[object, ...]:
+        first = next(iter(stretches[Kind.HOST, template]), None)
+        return (first.order if first else 0, natural_key(template))
+
+    for template in sorted(counts, key=place):
+        yield template, reached[template], counts[template]
