@@ -112,26 +112,29 @@ class PolicySettings(Format):
         default=100, description="hosts of one ask"
     )
     request_deadline: Duration = Field(
-        timedelta(minutes=15), description="an ask without an answer is given up after this"
+        default=timedelta(minutes=15), description="an ask without an answer is given up after this"
     )
     minimum_hold: Duration = Field(
-        timedelta(0), description="a joined host is kept at least this long, whoever lends it"
+        default=timedelta(0),
+        description="a joined host is kept at least this long, whoever lends it",
     )
     demand_time_to_live: Duration = Field(
-        timedelta(minutes=5), description="demand older than this buys and returns nothing"
+        default=timedelta(minutes=5), description="demand older than this buys and returns nothing"
     )
     release_lead: Duration = Field(
-        timedelta(minutes=3), description="what a return takes; in a paid hour it is sent earlier"
+        default=timedelta(minutes=3),
+        description="what a return takes; in a paid hour it is sent earlier",
     )
     release_window: Duration = Field(
         timedelta(minutes=7),
         description="returns in a paid hour are sent for so long, before the lead",
     )
     join_limit: Duration = Field(
-        timedelta(minutes=15), description="a machine that has not joined by then never will"
+        default=timedelta(minutes=15),
+        description="a machine that has not joined by then never will",
     )
     pause_after_refusal: Duration = Field(
-        timedelta(minutes=10), description="when the provider names no time itself"
+        default=timedelta(minutes=10), description="when the provider names no time itself"
     )
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 
