@@ -126,7 +126,7 @@ class PolicySettings(Format):
         description="what a return takes; in a paid hour it is sent earlier",
     )
     release_window: Duration = Field(
-        timedelta(minutes=7),
+        default=timedelta(minutes=7),
         description="returns in a paid hour are sent for so long, before the lead",
     )
     join_limit: Duration = Field(
