@@ -76,7 +76,7 @@ def exact(resource: str, number: Number, units: UnitSettings) -> Fraction:
     """
     if number.unit:
         if units.is_count(resource):
-            raise UnitError(f"{resource} is a count and takes no unit, found {number.unit!r}")
+            raise UnitError(f'{resource} is a count and takes no unit, found "{number.unit}"')
         return number.value * bytes_of_unit(number.unit) / MIB
     if units.is_count(resource):
         return number.value
