@@ -152,7 +152,8 @@ def _ppn(value: str, offset: int) -> tuple[int, bool]:
 
 
 def _memory(value: str, offset: int) -> int:
+    """Return MiB; a bare number is bytes, as in PBS."""
     try:
-        return read_amount(value, round_up=True)
+        return read_amount(value + "B" if value.isdigit() else value, round_up=True)
     except ValueError as error:
         raise NodeRequestError(f"mem: {error}", offset) from None

@@ -97,6 +97,7 @@ class SwfJob:
     preceding: int | None
     queue_name: str | None = None
     request: str | None = None
+    request_column: int | None = None
 
 
 class SwfTrace:
@@ -252,6 +253,7 @@ def _job(line: int, text: str, source: str) -> SwfJob:
         preceding=values[16],
         queue_name=fields[19] if extended else None,
         request=fields[20] if extended else None,
+        request_column=_column_of(text, 20) if extended else None,
     )
 
 
