@@ -92,6 +92,12 @@ class RejectedError(XceError):
     code = "rejected"
 
 
+class NotFoundError(RejectedError):
+    """A command or question names something that does not exist."""
+
+    code = "not-found"
+
+
 class IllegalTransitionError(RejectedError):
     """The command's event is not allowed from the aggregate's current state."""
 

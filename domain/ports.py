@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
+from xce.domain.events.base import Aggregate
 from xce.domain.formats.provider import Kind
+
+A = TypeVar("A", bound=Aggregate[Any])
 
 
 class Clock(Protocol):
@@ -21,6 +24,18 @@ class IdSource(Protocol):
 
     def next_id(self, prefix: str) -> str:
         """Return an id that starts with ``prefix`` and was never returned before, also not before a restart."""
+        ...
+
+
+class AggregateSource(Protocol):
+    """Where saved aggregates are found."""
+
+    def get(self, aggregate_class: type[A], aggregate_id: str) -> A:
+        """Return the aggregate as it is saved; a new object at each call.
+
+        Raises:
+            NotFoundError: it was never saved.
+        """
         ...
 
 
@@ -143,7 +158,11 @@ class Provider(Protocol):
         ...
 
     def give_back(
-        self, return_id: str, machines: tuple[str, ...], grants: tuple[GrantBack, ...], now: datetime
+        self,
+        return_id: str,
+        machines: tuple[str, ...],
+        grants: tuple[GrantBack, ...],
+        now: datetime,
     ) -> Accepted | Refused:
         """Give machines or amounts back; the same return id is the same return."""
         ...

@@ -37,6 +37,8 @@ class DeclareShared:
     provider: str | None
     max_borrow: int
     step: int
+    idle_return_after: timedelta
+    min_hold: timedelta
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 It keeps nothing that matters. What is open is read from the inventory, so that a provisioner killed at any
 moment and started elsewhere goes on from the log alone. The driver (a daemon, or the simulator) carries an
-``Effects`` out in this order: all commands are durable first, then looks and calls happen, and each answer
+``Step`` out in this order: all its commands are durable first, then its looks and calls happen, and each answer
 comes back as a message.
 """
 
@@ -110,28 +110,15 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Effects:
-    """What is to happen: commands, all durable, before looks and calls."""
+class Step:
+    """Commands, and what follows once all of them are durable. If one is refused, the whole step is dropped."""
 
     commands: tuple[Command, ...] = ()
     looks: tuple[Look, ...] = ()
     calls: tuple[Call, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.commands or self.looks or self.calls)
 
-    @classmethod
-    def gather(cls, parts: Iterable["Effects"]) -> "Effects":
-        """Return all parts as one, in order."""
-        parts = list(parts)
-        return cls(
-            tuple(command for part in parts for command in part.commands),
-            tuple(look for part in parts for look in part.looks),
-            tuple(call for part in parts for call in part.calls),
-        )
-
-
-NOTHING = Effects()
+Steps = tuple[Step, ...]
 
 
 class Provisioner:
@@ -141,29 +128,30 @@ class Provisioner:
         self._ids = ids
 
     # ------------------------------------------------------------ a policy round
-    def round(self, inputs: PolicyInput) -> tuple[tuple[Decision, ...], Effects]:
+    def round(self, inputs: PolicyInput) -> tuple[tuple[Decision, ...], Steps]:
         """Decide, and return the decisions with what they lead to."""
         decisions = decide(inputs).decisions
         view = _View.of(inputs.inventory)
-        effects = Effects.gather(self._carry_out(decision, inputs, view) for decision in decisions)
-        return decisions, effects
+        steps = tuple(
+            step for decision in decisions for step in self._carry_out(decision, inputs, view)
+        )
+        return decisions, steps
 
-    def _carry_out(self, decision: Decision, inputs: PolicyInput, view: "_View") -> Effects:
+    def _carry_out(self, decision: Decision, inputs: PolicyInput, view: "_View") -> Steps:
         match decision.kind:
             case DecisionKind.REQUEST:
-                return self._open(decision, inputs)
+                return (self._open(decision, inputs),)
             case DecisionKind.RETURN:
-                return Effects.gather(
-                    [self._drain(decision, view), self._lend_back(decision, view)]
-                )
+                return (*self._drain(decision, view), *self._lend_back(decision, view))
             case DecisionKind.CANCEL:
-                return Effects(
-                    tuple(GiveUpRequest(request, decision.reason) for request in decision.requests)
+                return tuple(
+                    Step((GiveUpRequest(request, decision.reason),))
+                    for request in decision.requests
                 )
             case DecisionKind.PAUSE | DecisionKind.HOLD:
-                return NOTHING
+                return ()
 
-    def _open(self, decision: Decision, inputs: PolicyInput) -> Effects:
+    def _open(self, decision: Decision, inputs: PolicyInput) -> Step:
         assert decision.provider is not None
         kind = Kind.HOST if decision.template is not None else Kind.COUNTABLE
         item = decision.template if kind is Kind.HOST else decision.resource
@@ -184,44 +172,34 @@ class Provisioner:
             jobs=decision.jobs,
             demand_position=inputs.position,
         )
-        return Effects(
+        return Step(
             (intent,), calls=(AskCall(decision.provider, Ask(request, kind, item, amount)),)
         )
 
-    def _drain(self, decision: Decision, view: "_View") -> Effects:
+    def _drain(self, decision: Decision, view: "_View") -> Steps:
         joined = tuple(
             instance
             for instance in decision.instances
             if view.instances[instance].state is InstanceState.JOINED
         )
-        if not joined:
-            return NOTHING
-        return Effects(
-            tuple(StartDrain(instance, decision.reason) for instance in joined),
-            looks=(Look(joined),),
+        return tuple(
+            Step((StartDrain(instance, decision.reason),), looks=(Look((instance,)),))
+            for instance in joined
         )
 
-    def _lend_back(self, decision: Decision, view: "_View") -> Effects:
-        parts: list[Effects] = []
+    def _lend_back(self, decision: Decision, view: "_View") -> Steps:
+        steps: list[Step] = []
         for part in decision.grants:
-            entry = view.grants[part.grant]
             return_id = self._ids.next_id("B")
-            parts.append(
-                Effects(
-                    (StartGrantReturn(return_id, part.grant, part.amount),),
-                    calls=(
-                        GiveBackCall(
-                            entry.provider,
-                            return_id,
-                            grants=((part.grant, GrantBack(_own_part(part.grant), part.amount)),),
-                        ),
-                    ),
-                )
+            back = (part.grant, GrantBack(_own_part(part.grant), part.amount))
+            call = GiveBackCall(view.grants[part.grant].provider, return_id, grants=(back,))
+            steps.append(
+                Step((StartGrantReturn(return_id, part.grant, part.amount),), calls=(call,))
             )
-        return Effects.gather(parts)
+        return tuple(steps)
 
     # ----------------------------------------------------------------- messages
-    def looked(self, busy: Mapping[str, bool], inventory: Inventory) -> Effects:
+    def looked(self, busy: Mapping[str, bool], inventory: Inventory) -> Steps:
         """Go on after a look: hosts with a job open again, the others go back."""
         view = _View.of(inventory)
         reopened = tuple(
@@ -230,34 +208,32 @@ class Provisioner:
             if has_job
         )
         free = [view.instances[instance] for instance, has_job in busy.items() if not has_job]
-        return Effects.gather([Effects(reopened), self._give_back(free, "drained")])
+        return (*reopened, *self._give_back(free, "drained"))
 
     def answered(
         self, call: Call, answer: Answer, now: datetime, settings: PolicySettings
-    ) -> Effects:
+    ) -> Steps:
         """Go on after a provider's answer."""
         match call, answer:
             case AskCall(), Accepted(provider_request_id=theirs):
-                return Effects((AcceptRequest(call.ask.tag, theirs),))
+                return (Step((AcceptRequest(call.ask.tag, theirs),)),)
             case AskCall(), Refused():
                 return _after_refusal(call, answer, now, settings)
             case StatusCall(), StatusAnswer():
-                return Effects((RecordStatus(call.request, answer),))
+                return (Step((RecordStatus(call.request, answer),)),)
             case GiveBackCall(), Accepted(provider_request_id=theirs):
                 ids = tuple(ours for ours, _ in call.instances)
-                return Effects((AcceptReturn(call.return_id, ids, theirs),)) if ids else NOTHING
+                return (Step((AcceptReturn(call.return_id, ids, theirs),)),) if ids else ()
             case GiveBackCall(), Refused():
-                return Effects(
-                    (
-                        *(
-                            RefuseReturn(call.return_id, ours, answer.why)
-                            for ours, _ in call.instances
-                        ),
-                        *(
-                            RefuseGrantReturn(call.return_id, ours, answer.why)
-                            for ours, _ in call.grants
-                        ),
-                    )
+                return (
+                    *(
+                        Step((RefuseReturn(call.return_id, ours, answer.why),))
+                        for ours, _ in call.instances
+                    ),
+                    *(
+                        Step((RefuseGrantReturn(call.return_id, ours, answer.why),))
+                        for ours, _ in call.grants
+                    ),
                 )
             case ReturnStatusCall(), ReturnStatus():
                 return _after_return_status(call, answer)
@@ -266,14 +242,14 @@ class Provisioner:
                     f"{type(answer).__name__} is no answer to {type(call).__name__}"
                 )
 
-    def failed(self, call: Call, why: str) -> Effects:
+    def failed(self, call: Call, why: str) -> Steps:
         """Go on after a call without an answer: whether an ask had an effect is unknown; the rest is polled again."""
         if isinstance(call, AskCall):
-            return Effects((LoseTrack(call.ask.tag, why),))
-        return NOTHING
+            return (Step((LoseTrack(call.ask.tag, why),)),)
+        return ()
 
     # -------------------------------------------------------------------- polls
-    def poll(self, inventory: Inventory, now: datetime, settings: PolicySettings) -> Effects:
+    def poll(self, inventory: Inventory, now: datetime, settings: PolicySettings) -> Steps:
         """Return what is due for all that is open: status, late joins, returns under way."""
         missed = [
             entry for entry in inventory.instances
@@ -281,28 +257,24 @@ class Provisioner:
         ]  # fmt: skip
         lost = [entry for entry in inventory.instances if entry.state is InstanceState.NEVER_JOINED]
         why = f"did not join within {_minutes(settings.join_limit)}"
-        return Effects.gather(
-            [
-                Effects(calls=tuple(_status_calls(inventory.requests))),
-                Effects(tuple(MissJoin(entry.id, why) for entry in missed)),
-                self._give_back([*missed, *lost], "never joined"),
-                Effects(calls=tuple(_return_calls(inventory.instances, inventory.grants))),
-            ]
+        return (
+            Step(calls=tuple(_status_calls(inventory.requests))),
+            *(Step((MissJoin(entry.id, why),)) for entry in missed),
+            *self._give_back([*missed, *lost], "never joined"),
+            Step(calls=tuple(_return_calls(inventory.instances, inventory.grants))),
         )
 
-    def _give_back(self, entries: Iterable[InstanceEntry], why: str) -> Effects:
-        parts: list[Effects] = []
+    def _give_back(self, entries: Iterable[InstanceEntry], why: str) -> Steps:
+        steps: list[Step] = []
         by_provider = sorted(entries, key=lambda entry: entry.provider)
         for provider, group in groupby(by_provider, key=lambda entry: entry.provider):
             pairs = tuple((entry.id, entry.machine or _own_part(entry.id)) for entry in group)
             return_id = self._ids.next_id("B")
-            parts.append(
-                Effects(
-                    (StartReturn(return_id, tuple(ours for ours, _ in pairs), why),),
-                    calls=(GiveBackCall(provider, return_id, instances=pairs),),
-                )
+            intent = StartReturn(return_id, tuple(ours for ours, _ in pairs), why)
+            steps.append(
+                Step((intent,), calls=(GiveBackCall(provider, return_id, instances=pairs),))
             )
-        return Effects.gather(parts)
+        return tuple(steps)
 
 
 # -------------------------------------------------------------------- helpers
@@ -329,7 +301,7 @@ def _minutes(length: timedelta) -> str:
 
 def _after_refusal(
     call: AskCall, answer: Refused, now: datetime, settings: PolicySettings
-) -> Effects:
+) -> Steps:
     pause = (
         settings.pause_after_refusal
         if answer.retry_after_s is None
@@ -338,11 +310,11 @@ def _after_refusal(
     why = f"{answer.code}: {answer.why}"
     refused = RefuseRequest(call.ask.tag, why)
     if not pause:
-        return Effects((refused,))
-    return Effects((refused, PauseProvider(call.provider, call.ask.item, now + pause, why)))
+        return (Step((refused,)),)
+    return (Step((refused, PauseProvider(call.provider, call.ask.item, now + pause, why))),)
 
 
-def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Effects:
+def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Steps:
     commands: list[Command] = []
     for ours, theirs in call.instances:
         match _fate(theirs, answer):
@@ -360,7 +332,7 @@ def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Effect
                 commands.append(ConfirmGrantReturn(call.return_id, ours))
             case why:
                 commands.append(RefuseGrantReturn(call.return_id, ours, why))
-    return Effects(tuple(commands))
+    return tuple(Step((command,)) for command in commands)
 
 
 def _fate(theirs: str, answer: ReturnStatus) -> str | None:

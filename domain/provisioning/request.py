@@ -48,6 +48,7 @@ TRANSITIONS: Final[Table[RequestState]] = {
     "Accepted": lands({S.INTENDED, S.UNKNOWN}, S.ACCEPTED, keeps=CLOSED),
     "OutcomeUnknown": lands({S.INTENDED, S.ACCEPTED}, S.UNKNOWN),
     "InstanceGranted": stays(S),
+    "MachineFailed": stays(S),
     "AmountGranted": stays(S),
     "FellShort": stays(S),
     "Closed": lands(OPEN, S.COMPLETE, S.PARTIAL, S.FAILED, S.TIMED_OUT, S.CANCELLED),
@@ -122,6 +123,20 @@ class Request(Aggregate[RequestState]):
         TOPIC: ClassVar[str] = "xce.request.instance-granted"
         instance_id: Name
         machine: Name
+
+    class MachineFailed(Event):
+        """One host of it failed while it was made. Saved together with ``Instance.Granted``: it may exist and cost money.
+
+        Attributes:
+            instance_id: our name for the instance.
+            machine: the provider's id of it.
+            why: what the provider says.
+        """
+
+        TOPIC: ClassVar[str] = "xce.request.machine-failed"
+        instance_id: Name
+        machine: Name
+        why: Why
 
     class AmountGranted(Event):
         """It brought an amount. Saved together with ``Grant.Granted`` and ``ElasticResource.Borrowed``.
@@ -246,8 +261,7 @@ class Request(Aggregate[RequestState]):
         if machine in self.instance_of:
             return
         self._require_kind(Kind.HOST)
-        if instance_id in self.instance_of.values():
-            raise RejectedError(f"instance {instance_id} of request {self.name} is not {machine!r}")
+        self._require_new(instance_id, machine)
         self._record(
             self.InstanceGranted,
             at=at,
@@ -255,6 +269,28 @@ class Request(Aggregate[RequestState]):
             epoch=epoch,
             instance_id=instance_id,
             machine=machine,
+        )
+
+    def fail_machine(
+        self, *, instance_id: str, machine: str, why: str, at: datetime, by: str, epoch: int
+    ) -> None:
+        """Record one host that failed while it was made; a machine heard of before records nothing.
+
+        Raises:
+            RejectedError: the request is for units; or the instance id stands for another machine.
+        """
+        if machine in self.instance_of:
+            return
+        self._require_kind(Kind.HOST)
+        self._require_new(instance_id, machine)
+        self._record(
+            self.MachineFailed,
+            at=at,
+            by=by,
+            epoch=epoch,
+            instance_id=instance_id,
+            machine=machine,
+            why=why,
         )
 
     def grant_amount(
@@ -315,8 +351,8 @@ class Request(Aggregate[RequestState]):
     # -------------------------------------------------------------- queries
     @property
     def granted(self) -> int:
-        """Hosts or units that came; may pass ``amount``."""
-        return len(self.instance_of) + self.amount_granted
+        """Hosts or units that came and did not fail while they were made; may pass ``amount``."""
+        return len(self.instance_of) - self.machines_failed + self.amount_granted
 
     @property
     def open_amount(self) -> int:
@@ -344,11 +380,13 @@ class Request(Aggregate[RequestState]):
         self.demand_position = event.demand_position
         self.hold = event.hold
         self.provider_request_id: str | None = None
-        #: Instance id by machine; only grows.
+        #: Instance id by machine, of those that failed too; only grows.
         self.instance_of: dict[str, str] = {}
+        self.machines_failed = 0
         #: Amount by grant id; only grows.
         self.amount_of: dict[str, int] = {}
         self.amount_granted = 0
+        #: Part of the amount known not to come, failed machines included.
         self.failed = 0
 
     @applies(Accepted)
@@ -364,6 +402,12 @@ class Request(Aggregate[RequestState]):
     def _instance_granted(self, event: InstanceGranted) -> None:
         self.instance_of[event.machine] = event.instance_id
 
+    @applies(MachineFailed)
+    def _machine_failed(self, event: MachineFailed) -> None:
+        self.instance_of[event.machine] = event.instance_id
+        self.machines_failed += 1
+        self.failed += 1
+
     @applies(AmountGranted)
     def _amount_granted(self, event: AmountGranted) -> None:
         self.amount_of[event.grant_id] = event.amount
@@ -378,6 +422,10 @@ class Request(Aggregate[RequestState]):
         self.state = self._land(event, event.outcome)
 
     # -------------------------------------------------------------- helpers
+    def _require_new(self, instance_id: str, machine: str) -> None:
+        if instance_id in self.instance_of.values():
+            raise RejectedError(f"instance {instance_id} of request {self.name} is not {machine!r}")
+
     def _require_kind(self, kind: Kind) -> None:
         if self.kind is not kind:
             raise RejectedError(f"request {self.name} is for {self.kind}, not for {kind}")

@@ -1,0 +1,161 @@
+"""What a provider's answer means for our books (field case F08): a rule that exists once, live and simulated.
+
+Machines and grants are counted one by one, by the provider's id, so that the same answer again changes nothing and a surplus is
+recorded. A machine that failed may exist and cost money, so it gets a record, to be returned, while the request counts it as
+failed. A machine still starting is supply in flight through its request; when the request ends before the machine does, it gets a
+record and a limit of its own.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from xce.domain.errors import RejectedError
+from xce.domain.events.base import Aggregate
+from xce.domain.formats.provider import Billing, Kind
+from xce.domain.ports import (
+    GrantReport,
+    MachineReport,
+    MachineResult,
+    RequestStatus,
+    StatusAnswer,
+)
+from xce.domain.provisioning.grant import Grant
+from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.request import CLOSED, Request
+from xce.domain.sharing.elastic_resource import ElasticResource
+
+NOT_SAID = "the provider did not say why"
+
+
+def record_status(
+    request: Request,
+    answer: StatusAnswer,
+    resource: ElasticResource | None,
+    *,
+    billing: Billing,
+    at: datetime,
+    by: str,
+    epoch: int,
+) -> Iterator[Aggregate[Any]]:
+    """Record one status answer on its request; yield the instances and grants that are new.
+
+    Args:
+        request: the request that was asked about.
+        answer: what the provider says of it.
+        resource: the elastic resource, for a countable request.
+        billing: how the provider bills, for new instances.
+        at: now.
+        by: who.
+        epoch: lease epoch of the writer.
+
+    Raises:
+        RejectedError: the answer contradicts what was recorded (a grant of another amount or resource).
+    """
+    ended = answer.status is not RequestStatus.RUNNING
+    if request.kind is Kind.HOST:
+        for machine in answer.machines:
+            if machine.result is MachineResult.EXECUTING and not ended:
+                continue
+            yield from _record_machine(request, machine, billing=billing, at=at, by=by, epoch=epoch)
+    else:
+        assert resource is not None
+        for grant in answer.grants:
+            yield from _record_grant(request, grant, resource, at=at, by=by, epoch=epoch)
+    if ended:
+        end(request, answer.message or NOT_SAID, at=at, by=by, epoch=epoch)
+
+
+def refuse(request: Request, why: str, *, at: datetime, by: str, epoch: int) -> None:
+    """Record that the provider did not take a request on: nothing of it will come."""
+    end(request, why, at=at, by=by, epoch=epoch)
+
+
+def end(request: Request, why: str, *, at: datetime, by: str, epoch: int) -> None:
+    """Close an open request by what it brought; what is missing is known not to come."""
+    if request.state in CLOSED:
+        return
+    missing = max(0, request.amount - request.granted)
+    request.fall_short(failed=missing, why=why, at=at, by=by, epoch=epoch)
+    request.close(
+        outcome=request.outcome, why=why if missing else "all came", at=at, by=by, epoch=epoch
+    )
+
+
+def _record_machine(
+    request: Request, report: MachineReport, *, billing: Billing, at: datetime, by: str, epoch: int
+) -> Iterator[Instance]:
+    if report.machine in request.instance_of:
+        return
+    name = f"{request.provider}/{report.machine}"
+    instance = Instance.grant(
+        instance=name,
+        request_id=request.name,
+        provider=request.provider,
+        template=request.item,
+        machine=report.machine,
+        name=report.name or None,
+        price_per_hour=request.price_per_hour,
+        billing=billing,
+        hold_until=_hold_until(request.hold, at),
+        at=at,
+        by=by,
+        epoch=epoch,
+    )
+    if report.result is MachineResult.FAIL:
+        why = f"failed: {report.message or NOT_SAID}"
+        request.fail_machine(
+            instance_id=name, machine=report.machine, why=why, at=at, by=by, epoch=epoch
+        )
+        instance.miss_join(why=why, at=at, by=by, epoch=epoch)
+    else:
+        request.grant_instance(instance_id=name, machine=report.machine, at=at, by=by, epoch=epoch)
+    yield instance
+
+
+def _record_grant(
+    request: Request,
+    report: GrantReport,
+    resource: ElasticResource,
+    *,
+    at: datetime,
+    by: str,
+    epoch: int,
+) -> Iterator[Grant]:
+    name = f"{request.provider}/{report.grant}"
+    if report.resource != request.item:
+        raise RejectedError(
+            f"grant {name} is of {report.resource}, but request {request.name} asked for {request.item}"
+        )
+    new = name not in request.amount_of
+    request.grant_amount(grant_id=name, amount=report.amount, at=at, by=by, epoch=epoch)
+    if not new:
+        return
+    yield Grant.grant(
+        grant=name,
+        request_id=request.name,
+        provider=request.provider,
+        resource=report.resource,
+        amount=report.amount,
+        hold_until=_later(_hold_until(request.hold, at), report.hold_until),
+        expires_at=report.expires_at,
+        price_per_hour=_price(request),
+        at=at,
+        by=by,
+        epoch=epoch,
+    )
+    resource.borrow(grant_id=name, amount=report.amount, at=at, by=by)
+
+
+def _price(request: Request) -> Decimal | None:
+    return request.price_per_hour
+
+
+def _hold_until(hold: timedelta, at: datetime) -> datetime | None:
+    return at + hold if hold else None
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    times = [time for time in (one, other) if time is not None]
+    return max(times, default=None)
