@@ -108,7 +108,7 @@ def _why_this_one(offer: Offer, offers: list[Offer], place: int) -> str:
             return f"the cheapest of its priority ({money.plain(offer.price)} per hour)"
         return "first by name at equal priority and price"
     before = offers[place - 1]
-    return f"next after {before.provider.name} ({before.why_no_more()})"
+    return f"next after {before.provider.name} ({before.stopped})"
 
 
 # ----------------------------------------------------------------------- holds
@@ -116,7 +116,7 @@ def _hold(want: Want, lots: list[Lot], offers: list[Offer]) -> Decision:
     amount = sum(lot.amount for lot in lots)
     host = want.kind is Kind.HOST
     unit = "hosts" if host else "units"
-    why = "; ".join(f"{offer.provider.name}: {offer.why_no_more()}" for offer in offers)
+    why = "; ".join(f"{offer.provider.name}: {offer.stopped}" for offer in offers)
     return Decision(
         kind=DecisionKind.HOLD,
         provider=offers[0].provider.name if len(offers) == 1 else None,

@@ -26,6 +26,7 @@ class Offer:
         closed: why nothing is asked of it now, whatever the bounds; None: it is open.
         asked: the amount to ask, a possible size.
         used: what of it is wanted; the rest is there for the sake of its size.
+        stopped: why it gave less than was wanted of it, when it first did.
         served: (amount, jobs) of the lots in ``used``, in job order.
     """
 
@@ -38,6 +39,7 @@ class Offer:
     closed: str | None
     asked: int = 0
     used: int = 0
+    stopped: str | None = None
     served: list[tuple[int, tuple[str, ...]]] = field(
         default_factory=list[tuple[int, tuple[str, ...]]]
     )
@@ -60,6 +62,8 @@ class Offer:
                 spare += target - self.asked
                 self.asked = target
         taken = min(amount, spare)
+        if taken < amount and self.stopped is None:
+            self.stopped = self._why_no_more()
         if taken:
             self.used += taken
             self.served.append((taken, jobs))
@@ -69,16 +73,13 @@ class Offer:
         """Return how many more its bounds allow."""
         return min((bound.room(self.price) for bound in self.bounds), default=UNBOUNDED)
 
-    def why_no_more(self) -> str:
-        """Return for people why no more is asked of it."""
+    def _why_no_more(self) -> str:
         if self.closed is not None:
             return self.closed
         tightest = min(self.bounds, key=lambda bound: bound.room(self.price))
         why = tightest.why(self.price)
         if room := tightest.room(self.price):
-            return (
-                f"{why}; an ask is of at least {self.sizes.minimum}, and there is room for {room}"
-            )
+            return f"{why}; room for {room}, and it gives {self.sizes.step} or a multiple, {self.sizes.minimum} at least"
         return why
 
 
