@@ -148,6 +148,12 @@ class TransientError(AdapterError):
     code = "transient"
 
 
+class ConflictError(TransientError):
+    """Another writer was first: nothing was saved. Load the aggregates again and decide again."""
+
+    code = "conflict"
+
+
 class PermanentError(AdapterError):
     """Retrying cannot help: bad credentials, unknown template, quota exceeded."""
 

@@ -1,11 +1,13 @@
 """What the core needs from the world, as small protocols; adapters and the simulator fulfil them."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from xce.domain.events.base import Aggregate
+from xce.domain.events.recorded import Head, Recorded
 from xce.domain.formats.provider import Kind
 
 A = TypeVar("A", bound=Aggregate[Any])
@@ -36,6 +38,59 @@ class AggregateSource(Protocol):
         Raises:
             NotFoundError: it was never saved.
         """
+        ...
+
+
+class EventLog(AggregateSource, Protocol):
+    """The durable log: all that ever happened, in one order.
+
+    Any number of processes may read it, and several may write: versions of aggregates and fences decide who is right.
+    """
+
+    def append(
+        self, aggregates: Sequence[Aggregate[Any]], *, fences: Mapping[str, int] | None = None
+    ) -> Sequence[Recorded]:
+        """Save the pending events of aggregates, in this order: all or nothing, and on disk when it returns.
+
+        The fences are compared in the same transaction, before its own lease events move them: ``{"primary": 3,
+        "lease:aws": 5}``. Granting a lease, or taking it over, moves its fence to the new epoch; its release or lapse moves it one
+        further, so that nobody can write under it any more.
+
+        Raises:
+            ConflictError: an aggregate has changed since it was loaded: load again, decide again.
+            StaleEpochError: a fence is not where the caller thinks: it must stop acting.
+            TransientError: the log is locked by another, or the disk is full; the same call may be repeated.
+            PermanentError: the log cannot be written at all.
+            BrokenLogError: the log is damaged.
+
+        After an error nothing is saved and the aggregates still have their pending events.
+        """
+        ...
+
+    def read(self, after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
+        """Yield the events behind position ``after``, in order, up to and including ``upto`` or the present end.
+
+        Holds a bounded part of the log in memory. May be repeated.
+
+        Raises:
+            BrokenLogError: an event cannot be read; it names the position. Events before it have been yielded.
+        """
+        ...
+
+    def head(self) -> Head:
+        """Return the position and digest of the last event."""
+        ...
+
+    def fence(self, name: str) -> int:
+        """Return where a fence is; 0: it was never moved."""
+        ...
+
+    def take_primary(self) -> int:
+        """Become the primary: move the fence ``primary`` and return its new epoch. Earlier primaries cannot write after that."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the log; may be repeated."""
         ...
 
 

@@ -4,7 +4,7 @@ An aggregate's commands check and record; the functions marked by ``applies`` on
 event function never checks: rules may change over the years, recorded facts do not. Time, ids and who acts are arguments.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -27,9 +27,8 @@ Why = Annotated[str, Field(max_length=WHY_MAX)]
 class DomainEvent(BaseModel, CanMutateAggregate[str]):
     """A recorded fact. Immutable; an unknown field or a wrong type is an error, not a surprise.
 
-    ``TOPIC`` and ``VERSION`` are what is stored, and a contract apart from the class's name and place: see
-    ``domain/events/stored.py``. To change an event: add a field with a default; or raise ``VERSION`` and add an upcast; or
-    add a new event. Never give an old field a new meaning.
+    ``TOPIC`` and ``VERSION`` are what is stored, and a contract apart from the class's name and place; how to change an event
+    is said in ``domain/events/stored.py``. Never give an old field a new meaning.
 
     Attributes:
         originator_id: the aggregate, such as ``request:R17``.
@@ -42,6 +41,10 @@ class DomainEvent(BaseModel, CanMutateAggregate[str]):
 
     TOPIC: ClassVar[str] = ""
     VERSION: ClassVar[int] = 1
+    #: Topics it was stored under by earlier releases.
+    FORMER_TOPICS: ClassVar[tuple[str, ...]] = ()
+    #: By version: what turns a JSON document of that version into one of the next.
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
     #: The class of aggregate it belongs to; set when that class is defined.
     AGGREGATE: ClassVar[type["Aggregate[Any]"]]
 
