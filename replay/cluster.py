@@ -1,0 +1,141 @@
+"""The simulated batch system: hosts, running and pending jobs, and what a snapshot shows of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from xce.domain.formats.session_result import Allocation
+from xce.domain.formats.snapshot import Host, HostState, HostUse, PendingJob, RunningJob
+
+
+@dataclass(slots=True)
+class _Provisioned:
+    """A host that a provider created, while it is in the cluster."""
+
+    host: Host
+    jobs: int = 0
+
+
+class SimulatedCluster:
+    """Truth of the batch system. Reads no clock: each change says when it happens."""
+
+    def __init__(self, own: tuple[Host, ...]) -> None:
+        self._own = own
+        self._own_jobs = {host.name: 0 for host in own}
+        self._provisioned: dict[str, _Provisioned] = {}
+        self._name_of: dict[str, str] = {}
+        self._pending: dict[str, PendingJob] = {}
+        self._running: dict[str, RunningJob] = {}
+        self._in_use: dict[str, int] = {}
+        self._hosts: tuple[Host, ...] | None = None
+
+    # ------------------------------------------------------------------- faces
+    def hosts(self) -> tuple[Host, ...]:
+        """Return all hosts as a snapshot shows them."""
+        if self._hosts is None:
+            self._hosts = (*self._own, *(entry.host for entry in self._provisioned.values()))
+        return self._hosts
+
+    def pending(self) -> tuple[PendingJob, ...]:
+        """Return the jobs that wait."""
+        return tuple(self._pending.values())
+
+    def running(self) -> tuple[RunningJob, ...]:
+        """Return the jobs that have resources."""
+        return tuple(self._running.values())
+
+    def in_use(self, resource: str) -> int:
+        """Return what running jobs hold of a shared resource."""
+        return self._in_use.get(resource, 0)
+
+    @property
+    def pending_count(self) -> int:
+        """How many jobs wait."""
+        return len(self._pending)
+
+    @property
+    def running_count(self) -> int:
+        """How many jobs run."""
+        return len(self._running)
+
+    def has_job(self, instance: str) -> bool:
+        """Return whether the host of an instance has a job; False if it has no host."""
+        name = self._name_of.get(instance)
+        return name is not None and self._provisioned[name].jobs > 0
+
+    def busy_hosts(self) -> tuple[int, int]:
+        """Return how many own hosts, and how many provisioned ones, have a job."""
+        own = sum(1 for jobs in self._own_jobs.values() if jobs)
+        return own, sum(1 for entry in self._provisioned.values() if entry.jobs)
+
+    # ------------------------------------------------------------------- hosts
+    def join(self, instance: str, host: Host) -> None:
+        """Add a host that reported; ``host.instance`` names its instance."""
+        assert host.instance == instance
+        assert host.name not in self._own_jobs, f"{host.name} is an own host"
+        assert host.name not in self._provisioned, f"{host.name} is in the cluster"
+        self._provisioned[host.name] = _Provisioned(host)
+        self._name_of[instance] = host.name
+        self._hosts = None
+
+    def set_state(self, instance: str, state: HostState) -> None:
+        """Open or close the host of an instance."""
+        entry = self._provisioned[self._name_of[instance]]
+        entry.host = entry.host.model_copy(update={"state": state})
+        self._hosts = None
+
+    def remove(self, instance: str) -> None:
+        """Take the host of an instance out of the cluster, if it is there."""
+        name = self._name_of.pop(instance, None)
+        if name is not None:
+            assert self._provisioned[name].jobs == 0, f"{name} still has a job"
+            del self._provisioned[name]
+            self._hosts = None
+
+    # -------------------------------------------------------------------- jobs
+    def submit(self, job: PendingJob) -> None:
+        """Add a job that waits."""
+        assert job.id not in self._pending, f"job {job.id} waits already"
+        assert job.id not in self._running, f"job {job.id} runs already"
+        self._pending[job.id] = job
+
+    def start(self, allocation: Allocation, at: datetime) -> None:
+        """Start a job where a session placed it."""
+        pending = self._pending.pop(allocation.job)
+        self._running[pending.id] = RunningJob(
+            id=pending.id,
+            user=pending.user,
+            project=pending.project,
+            queue=pending.queue,
+            started=at,
+            hosts=tuple(
+                HostUse(name=place.name, tasks=place.tasks, uses=place.uses)
+                for place in allocation.hosts
+            ),
+            shared={entry.name: entry.amount for entry in allocation.shared},
+            exclusive=pending.exclusive,
+            run_limit=pending.run_limit,
+            array=pending.array,
+        )
+        for place in allocation.hosts:
+            self._count_job(place.name, +1, at)
+        for entry in allocation.shared:
+            self._in_use[entry.name] = self._in_use.get(entry.name, 0) + entry.amount
+
+    def end(self, job_id: str, at: datetime) -> None:
+        """End a running job."""
+        job = self._running.pop(job_id)
+        for use in job.hosts:
+            self._count_job(use.name, -1, at)
+        for name, amount in job.shared.items():
+            self._in_use[name] -= amount
+
+    def _count_job(self, name: str, change: int, at: datetime) -> None:
+        if name in self._own_jobs:
+            self._own_jobs[name] += change
+            return
+        entry = self._provisioned[name]
+        entry.jobs += change
+        idle_since = None if entry.jobs else at
+        if entry.host.idle_since != idle_since:
+            entry.host = entry.host.model_copy(update={"idle_since": idle_since})
+            self._hosts = None
