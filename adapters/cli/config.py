@@ -1,0 +1,103 @@
+"""``xce config check FILE``: whether a configuration can be used, and what it amounts to."""
+
+from typing import Annotated
+
+import typer
+
+from xce.adapters.cli import exit_codes, terminal
+from xce.adapters.settings.load import read_config
+from xce.domain.errors import InputError
+from xce.domain.formats.base import Count, Format
+from xce.domain.formats.config import SimulationConfig
+
+
+class ProblemEntry(Format):
+    """One thing that is wrong with a configuration."""
+
+    message: str
+    path: str
+    line: Count | None
+    column: Count | None
+
+
+class ConfigSummary(Format):
+    """What a configuration describes."""
+
+    hosts: Count
+    slots: Count
+    queues: Count
+    shared: tuple[str, ...]
+    providers: tuple[str, ...]
+    templates: tuple[str, ...]
+
+
+class CheckedConfig(Format):
+    """The answer of ``xce config check --json``."""
+
+    file: str
+    fit: bool
+    problems: tuple[ProblemEntry, ...] = ()
+    summary: ConfigSummary | None = None
+
+
+def check(
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A configuration in YAML; - is stdin.")
+    ],
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Read a configuration and say what is wrong with it, every mistake with its line."""
+    source = terminal.source_name(file)
+    try:
+        config = read_config(terminal.read_input(file), source)
+    except InputError as error:
+        if not as_json:
+            raise
+        terminal.write_json(_unfit(source, error).to_json())
+        raise typer.Exit(exit_codes.USAGE) from None
+    summary = summary_of(config)
+    if as_json:
+        terminal.write_json(CheckedConfig(file=source, fit=True, summary=summary).to_json())
+    else:
+        for line in _for_people(source, summary):
+            terminal.out.print(line, markup=False, highlight=False)
+
+
+def summary_of(config: SimulationConfig) -> ConfigSummary:
+    """Return what a configuration describes, in numbers and names."""
+    hosts = config.cluster.all_hosts()
+    return ConfigSummary(
+        hosts=len(hosts),
+        slots=sum(host.total.get("slots", 0) for host in hosts),
+        queues=len(config.cluster.queues),
+        shared=tuple(pool.name for pool in config.cluster.shared),
+        providers=tuple(provider.name for provider in config.providers),
+        templates=tuple(
+            dict.fromkeys(
+                offer.template_id for provider in config.providers for offer in provider.templates
+            )
+        ),
+    )
+
+
+def _unfit(source: str, error: InputError) -> CheckedConfig:
+    problems = tuple(
+        ProblemEntry(
+            message=problem.message, path=problem.path, line=problem.line, column=problem.column
+        )
+        for problem in error.problems
+    )
+    return CheckedConfig(file=source, fit=False, problems=problems)
+
+
+def _for_people(source: str, summary: ConfigSummary) -> list[str]:
+    def listed(names: tuple[str, ...]) -> str:
+        return ", ".join(names) or "none"
+
+    return [
+        f"{source} is fit for use",
+        f"own partition   {summary.hosts} hosts, {summary.slots} slots, {summary.queues} queues",
+        f"shared          {listed(summary.shared)}",
+        f"providers       {listed(summary.providers)}",
+        f"templates       {listed(summary.templates)}",
+    ]

@@ -1,0 +1,146 @@
+"""From a YAML file to a configuration; all mistakes at once, as ``file:line: path: message``."""
+
+import json
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from xce.adapters.settings.yaml_tree import Loc, Plain, Tree, read_tree
+from xce.domain.errors import InputError, Problem
+from xce.domain.formats.base import path_of, problems_of
+from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.config_check import contradictions
+
+#: Below this key a decimal number is a number; elsewhere it is money or a share, which are read from its text.
+_ATTRIBUTES: Final = "attributes"
+#: Keys whose value is money, where a whole number needs no quotes either.
+_MONEY: Final = frozenset(("price_per_hour", "cost", "max_cost_per_hour"))
+
+
+def load_config(path: Path) -> SimulationConfig:
+    """Return the configuration in a file.
+
+    Raises:
+        InputError: the file cannot be read, is not YAML, or is wrong; it lists every problem with line and path.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL byte in the name
+        raise InputError.of(repr(str(path)), f"cannot be read: {error}") from None
+    return read_config(raw, str(path))
+
+
+def read_config(raw: bytes, source: str) -> SimulationConfig:
+    """Return the configuration in a YAML text; see ``load_config``."""
+    tree = read_tree(raw, source)
+    if not isinstance(tree.value, dict):
+        raise InputError.of(
+            source, "wanted a mapping with the keys cluster, providers, ...", line=1
+        )
+    try:
+        config = SimulationConfig.model_validate_json(
+            json.dumps(_jsonable(tree.value, ())), strict=True
+        )
+    except ValidationError as error:
+        raise InputError(source, _in_lines(_field_problems(error, tree))) from None
+    problems = [
+        Problem(found.message, path_of(found.loc), tree.line(found.loc))
+        for found in contradictions(config)
+    ]
+    if problems:
+        raise InputError(source, _in_lines(problems))
+    return config
+
+
+def _jsonable(value: Plain, loc: Loc) -> Any:
+    """Return what JSON has the same meaning for the models; a decimal keeps its text but in attributes."""
+    if isinstance(value, dict):
+        return {key: _jsonable(child, (*loc, key)) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(child, (*loc, i)) for i, child in enumerate(value)]
+    if isinstance(value, Decimal):
+        return float(value) if _ATTRIBUTES in loc else format(value, "f")
+    if loc and loc[-1] in _MONEY and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value
+
+
+def _field_problems(error: ValidationError, tree: Tree) -> Iterator[Problem]:
+    """Yield the problems of a model's error with lines, and with a suggestion where a key was misspelt."""
+    schema = SimulationConfig.model_json_schema(by_alias=False)
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    for problem, detail in zip(problems_of(error), details, strict=True):
+        loc = tuple(_written(step) for step in detail["loc"])
+        loc = _within(loc, tree, missing=detail["type"] == "missing")
+        message = problem.message
+        if len(loc) < len(detail["loc"]) and loc[-2:-1] == (_ATTRIBUTES,):
+            message = "wanted a text, a number, true or false"
+        elif detail["type"] == "extra_forbidden":
+            message = _suggestion(str(loc[-1]), _known_keys(schema, loc[:-1]))
+        yield Problem(message, path_of(loc), tree.line(loc))
+
+
+def _written(step: str | int) -> str | int:
+    """Return a key as it is written in YAML: ``price_per_hour`` for the contract's ``pricePerHour``."""
+    if isinstance(step, int):
+        return step
+    return (
+        "".join(f"_{c.lower()}" if c.isupper() else c for c in step) if step[:1].islower() else step
+    )
+
+
+def _within(loc: Loc, tree: Tree, *, missing: bool) -> Loc:
+    """Return the part of a place that is in the document; of a missing key, also its name."""
+    kept = loc
+    while kept and not tree.has(kept[:-1] if missing and kept == loc else kept):
+        kept = kept[:-1]
+    return kept or loc
+
+
+def _suggestion(key: str, known: list[str]) -> str:
+    close = get_close_matches(key, known, n=1, cutoff=0.6)
+    if close:
+        return f"unknown key; did you mean {close[0]}?"
+    return "unknown key; known are " + ", ".join(known) if known else "unknown key"
+
+
+def _known_keys(schema: Mapping[str, Any], loc: Loc) -> list[str]:
+    """Return the keys that a mapping at a place may have, by the JSON schema of the whole."""
+    found: list[Mapping[str, Any]] = list(_branches(schema, schema))
+    for step in loc:
+        found = [
+            branch
+            for one in found
+            for child in _children(one, step)
+            for branch in _branches(child, schema)
+        ]
+    return sorted({key for one in found for key in one.get("properties", {})})
+
+
+def _children(one: Mapping[str, Any], step: str | int) -> Iterator[Mapping[str, Any]]:
+    if isinstance(step, int):
+        if isinstance(items := one.get("items"), dict):
+            yield items
+    elif step in one.get("properties", {}):
+        yield one["properties"][step]
+    elif isinstance(other := one.get("additionalProperties"), dict):
+        yield other
+
+
+def _branches(one: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    if "$ref" in one:
+        yield from _branches(schema["$defs"][one["$ref"].rsplit("/", 1)[1]], schema)
+    for branch in (*one.get("anyOf", ()), *one.get("allOf", ())):
+        yield from _branches(branch, schema)
+    yield one
+
+
+def _in_lines(problems: Iterator[Problem] | list[Problem]) -> list[Problem]:
+    """Return the problems in the order of the file, each once."""
+    return sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0)
