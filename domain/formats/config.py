@@ -193,6 +193,14 @@ class DriverConfig(Format):
         default=timedelta(seconds=30),
         description="how often providers are asked what became of requests",
     )
+    review_interval: Duration = Field(
+        default=timedelta(minutes=5),
+        description="how soon a round that held something back is repeated",
+    )
+    stall_limit: Duration = Field(
+        default=timedelta(days=7),
+        description="when nothing at all has changed for so long, the jobs that still wait are named and the run ends",
+    )
     time_zero: Time | None = Field(
         default=None,
         description="time of the trace's second 0; null: the trace's own, else 2000-01-01",
