@@ -80,13 +80,14 @@ def _choose(
         if why := _in_hold(grant, term, inputs.now):
             whys.append(why)
             continue
-        amount = _part(facts.usable(grant), left, term)
+        has = facts.usable(grant)
+        amount = _part(has, left, term)
         if amount:
             chosen.append((grant, GrantPart(grant=grant.id, amount=amount)))
             left -= amount
-        elif left:
+        if left and amount < has:
             whys.append(_why_no_part(grant, left, term))
-    return chosen, "; ".join(whys) or "no grant that could go back"
+    return chosen, "; ".join(whys) or "no further grant could go back"
 
 
 def _part(has: int, left: int, term: _Terms) -> int:
@@ -100,7 +101,7 @@ def _part(has: int, left: int, term: _Terms) -> int:
 
 def _why_no_part(grant: GrantEntry, left: int, term: _Terms) -> str:
     if term.parts:
-        return f"{left} are less than a step of {term.step}"
+        return f"{left} of grant {grant.id} are less than a step of {term.step}"
     return f"grant {grant.id} of {facts.usable(grant)} goes back as a whole only"
 
 
