@@ -51,6 +51,7 @@ _PHRASES: Final[tuple[tuple[frozenset[str], str], ...]] = tuple(
 
 _FOUND: Final = re.compile(r"\w[\w.-]*|&&|\|\||==|!=|<=|>=|.", re.DOTALL)
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_OPERATORS: Final = frozenset(("==", "!=", "<", "<=", ">", ">=", "&&", "||"))
 _WORD_FOR: Final = {"and": "&&", "&": "&&", "or": "||", "|": "||"}
 
 
@@ -137,16 +138,7 @@ def _hint(found: str, place: int, accepted: frozenset[str], last: Token | None) 
             return "a unit follows its number without a space"
         if last == "not" and last.type == "NAME":
             return "negation is written !"
-        if last.type in _SECTION_TERMINALS and found in (
-            "==",
-            "!=",
-            "<",
-            "<=",
-            ">",
-            ">=",
-            "&&",
-            "||",
-        ):
+        if last.type in _SECTION_TERMINALS and found in _OPERATORS:
             return f"an attribute named {last} is written in quotes"
         if last.end_pos == place and found[0] not in "=&|[](){}<>!,;":
             if last.type == "NAME" and accepted & {"COMPARE", "_EQUALS"}:
@@ -156,6 +148,8 @@ def _hint(found: str, place: int, accepted: frozenset[str], last: Token | None) 
     begins_with_digit = found[:1].isdigit() and "NAME" in accepted
     if begins_with_digit or (accepted == frozenset(("_STAR",)) and found[:1].isalpha()):
         return "a name that begins with a digit is written in quotes"
+    if found in ("&&", ",", ";") and at_section and not accepted & {"NAME", "_AND"}:
+        return f'sections follow one another without "{found}"'
     if found[:1] > "\x7f" and accepted & {"NAME", "VALUE"}:
         return "names and texts with other characters than plain letters are written in quotes"
     return ""

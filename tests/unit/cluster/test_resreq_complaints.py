@@ -120,7 +120,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("exclusive exclusive", 11, "exclusive is there twice; a request has each section once"),
     ("a select[b]", 3, "a selection is there twice: the one at the start is a select section without its word"),
     ("select[a]]", 10, f'expected {SECTION} or the end, found "]"'),
-    ("select[a], rusage[b=1]", 10, f'expected {SECTION} or the end, found ","'),
+    ("select[a], rusage[b=1]", 10, f'expected {SECTION} or the end, found ","; sections follow one another without ","'),
     ("a b", 3, f'expected {SECTION}, {AFTER_NAME} or the end, found "b"'),
     (";", 1, f'expected {SECTION}, a selection such as mem>4GiB, a count as in 4*{{...}}, "{{" or the end, found ";"'),
     # compounds and alternatives
