@@ -88,7 +88,7 @@ class Join:
     """A machine that has joined the cluster as a host."""
 
     machine: str
-    host: str
+    name: str
     template: str
     joined_at: datetime
     booted_at: datetime

@@ -145,11 +145,11 @@ class SimulatedProvider:
         return ReturnStatus(status, gone, tuple(sorted(made.refused.items())))
 
     # ------------------------------------------------------- for the driver alone
-    def joins(self, after: datetime | None, now: datetime) -> tuple[Join, ...]:
-        """Return the machines that joined after ``after`` (None: ever) up to ``now`` and are still there, in order of joining."""
-        first = 0 if after is None else bisect_right(self._joins, (after, "\U0010ffff"))
-        last = bisect_right(self._joins, (now, "\U0010ffff"))
-        found = (self._machines[machine] for _, machine in self._joins[first:last])
+    def joins(self, now: datetime) -> tuple[Join, ...]:
+        """Return the machines that have joined and are still there, in order of joining; each is told once."""
+        count = bisect_right(self._joins, (now, "\U0010ffff"))
+        found = [self._machines[machine] for _, machine in self._joins[:count]]
+        del self._joins[:count]
         return tuple(self._join(machine) for machine in found if machine.exists(now))
 
     def next_change(self, now: datetime) -> datetime | None:
@@ -211,8 +211,8 @@ class SimulatedProvider:
         if not fails and not self._chance(self._does.never_join, "never join", key):
             joins = booted + self._delay(self._does.lead_time.join, "join", key)
         machine = Machine(
-            machine=f"{self.name}/{key}",
-            name=f"{self.name}-{ask.item}-{key}".lower(),
+            machine=f"vm-{key}",
+            name=f"{ask.item}-{key}".lower(),
             template=ask.item,
             tag=ask.tag,
             launched_at=launched,
@@ -243,7 +243,7 @@ class SimulatedProvider:
         request.ready_at = granted
         hold = max(offer.minimum_hold, self.description.minimum_hold)
         grant = Grant(
-            grant=f"{self.name}/{ask.tag}",
+            grant=f"lent-{ask.tag}",
             resource=ask.item,
             tag=ask.tag,
             amount=amount,
