@@ -203,7 +203,7 @@ class Provisioner:
         """Go on after a look: hosts with a job open again, the others go back."""
         view = _View.of(inventory)
         reopened = tuple(
-            Reopen(instance, "a job had started on it")
+            Step((Reopen(instance, "a job had started on it"),))
             for instance, has_job in busy.items()
             if has_job
         )
@@ -255,12 +255,16 @@ class Provisioner:
             entry for entry in inventory.instances
             if entry.state is InstanceState.STARTING and now - entry.granted_at >= settings.join_limit
         ]  # fmt: skip
-        lost = [entry for entry in inventory.instances if entry.state is InstanceState.NEVER_JOINED]
+        useless = [
+            entry for entry in inventory.instances
+            if entry.state is InstanceState.NEVER_JOINED
+            and (entry.hold_until is None or entry.hold_until <= now)
+        ]  # fmt: skip
         why = f"did not join within {_minutes(settings.join_limit)}"
         return (
             Step(calls=tuple(_status_calls(inventory.requests))),
             *(Step((MissJoin(entry.id, why),)) for entry in missed),
-            *self._give_back([*missed, *lost], "never joined"),
+            *self._give_back(useless, "never joined"),
             Step(calls=tuple(_return_calls(inventory.instances, inventory.grants))),
         )
 

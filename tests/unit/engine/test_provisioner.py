@@ -1,0 +1,342 @@
+"""The provisioner: given an inventory and a message, then commands first and calls after them."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from xce.domain.engine.commands import (
+    AcceptRequest,
+    AcceptReturn,
+    ConfirmGrantReturn,
+    ConfirmReturn,
+    GiveUpRequest,
+    LoseTrack,
+    MissJoin,
+    OpenRequest,
+    PauseProvider,
+    RecordStatus,
+    RefuseGrantReturn,
+    RefuseRequest,
+    RefuseReturn,
+    Reopen,
+    StartDrain,
+    StartGrantReturn,
+    StartReturn,
+)
+from xce.domain.engine.provisioner import (
+    AskCall,
+    GiveBackCall,
+    Look,
+    Provisioner,
+    ReturnStatusCall,
+    StatusCall,
+    Step,
+)
+from xce.domain.formats.policy import (
+    GrantEntry,
+    GrantState,
+    InstanceEntry,
+    InstanceState,
+    Inventory,
+    PolicyInput,
+    PolicySettings,
+    RequestEntry,
+    RequestState,
+)
+from xce.domain.formats.provider import (
+    Capabilities,
+    Kind,
+    ProviderDescription,
+    ResourceOffer,
+    TemplateOffer,
+)
+from xce.domain.formats.session_result import (
+    CountDemand,
+    Demand,
+    HostDemand,
+    Idle,
+    IdleCount,
+    IdleHost,
+    JobAmount,
+    JobHosts,
+)
+from xce.domain.ports import (
+    Accepted,
+    Ask,
+    GrantBack,
+    Refused,
+    RequestStatus,
+    ReturnStatus,
+    StatusAnswer,
+)
+from xce.replay.agenda import CountedIds
+
+NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+SETTINGS = PolicySettings()
+CLOUD = ProviderDescription(
+    name="cloud", templates=(TemplateOffer(template_id="c4", price_per_hour=Decimal("0.17")),)
+)
+POOL = ProviderDescription(
+    name="pool",
+    kinds=("countable",),
+    capabilities=Capabilities(partial_returns=True),
+    resources=(ResourceOffer(name="lic", capacity=50, price_per_hour=Decimal(2)),),
+)
+
+
+def instance(state: InstanceState, number: int = 1, return_id: str | None = None) -> InstanceEntry:
+    return InstanceEntry(
+        id=f"cloud/m{number}",
+        provider="cloud",
+        template="c4",
+        state=state,
+        machine=f"m{number}",
+        host=f"n{number}",
+        granted_at=NOW - HOUR,
+        joined_at=NOW - HOUR,
+        return_id=return_id,
+    )
+
+
+def grant(returning: int = 0, return_id: str | None = None) -> GrantEntry:
+    return GrantEntry(
+        id="pool/g1",
+        provider="pool",
+        resource="lic",
+        amount=10,
+        returning=returning,
+        state=GrantState.RETURNING if returning else GrantState.ACTIVE,
+        granted_at=NOW - HOUR,
+        return_id=return_id,
+    )
+
+
+def inputs(
+    inventory: Inventory = Inventory(), demand: Demand = Demand(), idle: Idle = Idle()
+) -> PolicyInput:
+    return PolicyInput(
+        now=NOW, position=5, demand=demand, idle=idle, providers=(CLOUD, POOL), inventory=inventory
+    )
+
+
+def provisioner() -> Provisioner:
+    return Provisioner(CountedIds())
+
+
+def test_demand_becomes_a_durable_intent_and_then_a_call_with_its_id_as_tag() -> None:
+    demand = Demand(
+        hosts=(HostDemand(template="c4", count=3, jobs=(JobHosts(job="7", order=1, hosts=3),)),),
+        order=(("c4", 3),),
+    )
+
+    _, (step,) = provisioner().round(inputs(demand=demand))
+
+    (intent,) = step.commands
+    assert isinstance(intent, OpenRequest)
+    assert (intent.request, intent.item, intent.amount, intent.jobs) == ("R1", "c4", 3, ("7",))
+    assert (intent.price_per_hour, intent.demand_position) == (Decimal("0.17"), 5)
+    assert intent.deadline == NOW + SETTINGS.request_deadline
+    assert step.calls == (AskCall("cloud", Ask("R1", Kind.HOST, "c4", 3)),)
+
+
+def test_demand_for_tokens_asks_the_pool() -> None:
+    demand = Demand(
+        countable=(
+            CountDemand(
+                name="lic", amount=4, wanted=4, jobs=(JobAmount(job="7", order=1, amount=4),)
+            ),
+        )
+    )
+
+    _, (step,) = provisioner().round(inputs(demand=demand))
+
+    assert step.calls == (AskCall("pool", Ask("R1", Kind.COUNTABLE, "lic", 4)),)
+
+
+def test_an_idle_host_is_closed_then_looked_at_and_not_yet_returned() -> None:
+    idle = Idle(hosts=(IdleHost(instance="cloud/m1", host="n1", idle_since=NOW - HOUR),))
+    inventory = Inventory(instances=(instance(InstanceState.JOINED),))
+
+    _, (step,) = provisioner().round(inputs(inventory, idle=idle))
+
+    assert [type(command) for command in step.commands] == [StartDrain]
+    assert step.looks == (Look(("cloud/m1",)),)
+    assert step.calls == ()
+
+
+def test_after_the_look_a_busy_host_opens_again_and_a_free_one_goes_back() -> None:
+    inventory = Inventory(
+        instances=(instance(InstanceState.DRAINING, 1), instance(InstanceState.DRAINING, 2))
+    )
+
+    reopened, returned = provisioner().looked({"cloud/m1": True, "cloud/m2": False}, inventory)
+
+    assert [type(command) for command in reopened.commands] == [Reopen]
+    assert reopened.calls == ()
+    assert returned.commands == (StartReturn("B1", ("cloud/m2",), "drained"),)
+    assert returned.calls == (GiveBackCall("cloud", "B1", instances=(("cloud/m2", "m2"),)),)
+
+
+def test_unused_tokens_leave_the_total_before_the_pool_is_told() -> None:
+    idle = Idle(counts=(IdleCount(name="lic", amount=6),))
+
+    _, (step,) = provisioner().round(inputs(Inventory(grants=(grant(),)), idle=idle))
+
+    assert step.commands == (StartGrantReturn("B1", "pool/g1", 6),)
+    assert step.calls == (GiveBackCall("pool", "B1", grants=(("pool/g1", GrantBack("g1", 6)),)),)
+
+
+def test_a_request_past_its_deadline_is_given_up() -> None:
+    entry = RequestEntry(
+        id="R1",
+        provider="cloud",
+        kind=Kind.HOST,
+        template="c4",
+        amount=2,
+        state=RequestState.ACCEPTED,
+        asked_at=NOW - HOUR,
+        deadline=NOW,
+    )
+
+    _, (step,) = provisioner().round(inputs(Inventory(requests=(entry,))))
+
+    (command,) = step.commands
+    assert isinstance(command, GiveUpRequest)
+    assert command.request == "R1"
+
+
+ASK = AskCall("cloud", Ask("R1", Kind.HOST, "c4", 3))
+BACK = GiveBackCall("cloud", "B1", (("cloud/m1", "m1"),), (("pool/g1", GrantBack("g1", 2)),))
+STATUS = ReturnStatusCall("cloud", "B1", (("cloud/m1", "m1"),), (("pool/g1", "g1"),))
+
+
+def commands(steps: tuple[Step, ...]) -> list[object]:
+    return [command for step in steps for command in step.commands]
+
+
+def test_an_accepted_ask_records_the_provider_id() -> None:
+    steps = provisioner().answered(ASK, Accepted("add-1"), NOW, SETTINGS)
+
+    assert commands(steps) == [AcceptRequest("R1", "add-1")]
+
+
+@pytest.mark.parametrize(
+    ("retry_after_s", "pause"), [(None, timedelta(minutes=10)), (30, timedelta(seconds=30))]
+)
+def test_a_refused_ask_pauses_the_template_for_the_time_that_was_named(
+    retry_after_s: int | None, pause: timedelta
+) -> None:
+    refused = Refused("InsufficientCapacity", "none left", retry_after_s)
+
+    steps = provisioner().answered(ASK, refused, NOW, SETTINGS)
+
+    why = "InsufficientCapacity: none left"
+    assert commands(steps) == [
+        RefuseRequest("R1", why),
+        PauseProvider("cloud", "c4", NOW + pause, why),
+    ]
+
+
+def test_a_refusal_to_be_tried_again_at_once_pauses_nothing() -> None:
+    steps = provisioner().answered(ASK, Refused("Busy", "try again", 0), NOW, SETTINGS)
+
+    assert commands(steps) == [RefuseRequest("R1", "Busy: try again")]
+
+
+def test_an_ask_without_an_answer_is_unknown_and_other_calls_are_just_polled_again() -> None:
+    assert commands(provisioner().failed(ASK, "timeout")) == [LoseTrack("R1", "timeout")]
+    assert provisioner().failed(BACK, "timeout") == ()
+
+
+def test_a_status_answer_is_recorded_as_it_came() -> None:
+    answer = StatusAnswer(RequestStatus.RUNNING)
+
+    steps = provisioner().answered(StatusCall("cloud", "R1", "add-1"), answer, NOW, SETTINGS)
+
+    assert commands(steps) == [RecordStatus("R1", answer)]
+
+
+def test_the_answer_to_a_return_is_recorded_for_machines_and_grants() -> None:
+    accepted = provisioner().answered(BACK, Accepted("ret-1"), NOW, SETTINGS)
+    refused = provisioner().answered(BACK, Refused("Hold", "too early"), NOW, SETTINGS)
+
+    assert commands(accepted) == [AcceptReturn("B1", ("cloud/m1",), "ret-1")]
+    assert commands(refused) == [
+        RefuseReturn("B1", "cloud/m1", "too early"),
+        RefuseGrantReturn("B1", "pool/g1", "too early"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (ReturnStatus(RequestStatus.RUNNING), []),
+        (
+            ReturnStatus(RequestStatus.RUNNING, gone=frozenset({"m1"})),
+            [ConfirmReturn("B1", "cloud/m1")],
+        ),
+        (
+            ReturnStatus(RequestStatus.COMPLETE),
+            [ConfirmReturn("B1", "cloud/m1"), ConfirmGrantReturn("B1", "pool/g1")],
+        ),
+        (
+            ReturnStatus(RequestStatus.RUNNING, refused=(("g1", "hold"),)),
+            [RefuseGrantReturn("B1", "pool/g1", "hold")],
+        ),
+    ],
+)
+def test_a_return_is_confirmed_or_refused_part_by_part(
+    answer: ReturnStatus, expected: list[object]
+) -> None:
+    assert commands(provisioner().answered(STATUS, answer, NOW, SETTINGS)) == expected
+
+
+def test_a_return_that_ended_with_an_error_does_not_count_as_gone() -> None:
+    answer = ReturnStatus(RequestStatus.COMPLETE_WITH_ERROR, gone=frozenset({"m1"}))
+
+    confirmed, refused = commands(provisioner().answered(STATUS, answer, NOW, SETTINGS))
+
+    assert confirmed == ConfirmReturn("B1", "cloud/m1")
+    assert isinstance(refused, RefuseGrantReturn)
+
+
+def test_polls_follow_from_the_inventory_alone() -> None:
+    accepted = RequestEntry(
+        id="R1",
+        provider="cloud",
+        kind=Kind.HOST,
+        template="c4",
+        amount=2,
+        state=RequestState.ACCEPTED,
+        asked_at=NOW,
+        provider_request_id="add-1",
+    )
+    inventory = Inventory(
+        requests=(accepted,),
+        instances=(instance(InstanceState.RETURNING, 3, "B7"),),
+        grants=(grant(4, "B8"),),
+    )
+
+    steps = provisioner().poll(inventory, NOW, SETTINGS)
+
+    assert [call for step in steps for call in step.calls] == [
+        StatusCall("cloud", "R1", "add-1"),
+        ReturnStatusCall("cloud", "B7", (("cloud/m3", "m3"),)),
+        ReturnStatusCall("pool", "B8", (), (("pool/g1", "g1"),)),
+    ]
+
+
+def test_a_machine_that_does_not_join_in_time_is_given_up_and_then_returned() -> None:
+    starting = instance(InstanceState.STARTING)
+    late = Inventory(instances=(starting,))
+
+    assert MissJoin("cloud/m1", "did not join within 15 min") in commands(
+        provisioner().poll(late, NOW, SETTINGS)
+    )
+
+    useless = Inventory(instances=(instance(InstanceState.NEVER_JOINED),))
+    assert StartReturn("B1", ("cloud/m1",), "never joined") in commands(
+        provisioner().poll(useless, NOW, SETTINGS)
+    )
