@@ -230,10 +230,11 @@ def _count_shares(
     return flying, new, short
 
 
-def _numbers(case: Case) -> Iterator[str]:
-    """Counts per template and resource, net and gross, and the jobs that need them."""
+def host_demand(case: Case) -> tuple[HostDemand, ...]:
+    """Return the demand for hosts by template that goes with ``demand.order``."""
     shares = _shares(case)
-    hosts = [
+    counts = sorted(Counter(case.order).items(), key=lambda pair: natural_key(pair[0]))
+    return tuple(
         HostDemand(
             template=template,
             count=many,
@@ -243,16 +244,17 @@ def _numbers(case: Case) -> Iterator[str]:
                 if template in share.templates
             ),
         )
-        for template, many in sorted(
-            Counter(case.order).items(), key=lambda pair: natural_key(pair[0])
-        )
-    ]
-    if list(case.result.demand.hosts) != hosts:
-        yield f"demand.hosts is {case.result.demand.hosts}, wanted {hosts}"
+        for template, many in counts
+    )
+
+
+def count_demand(case: Case) -> tuple[CountDemand, ...]:
+    """Return the amounts that the counted jobs want beyond what is there, net and gross."""
+    shares = _shares(case)
     wanted = Counter[str]()
     for _, share in shares:
         wanted.update(share.shortfall)
-    counts = [
+    return tuple(
         CountDemand(
             name=name,
             amount=max(0, gross - case.supply.in_flight_counts.get(name, 0)),
@@ -264,30 +266,46 @@ def _numbers(case: Case) -> Iterator[str]:
             ),
         )
         for name, gross in sorted(wanted.items(), key=lambda pair: natural_key(pair[0]))
-    ]
-    if list(case.result.demand.countable) != counts:
-        yield f"demand.countable is {case.result.demand.countable}, wanted {counts}"
-    runs = case.result.demand.order
+    )
+
+
+def provisioning(case: Case) -> dict[str, Provisioning]:
+    """Return what each counted job waits for."""
+    return {
+        job.id: Provisioning(
+            templates=share.templates,
+            countable=share.new_counts,
+            in_flight=(*share.flying_hosts, *share.flying_counts),
+        )
+        for job, share in _shares(case)
+    }
+
+
+def _numbers(case: Case) -> Iterator[str]:
+    """Counts per template and resource, net and gross, and the jobs that need them."""
+    demand = case.result.demand
+    if demand.hosts != host_demand(case):
+        yield f"demand.hosts is {demand.hosts}, wanted {host_demand(case)}"
+    if demand.countable != count_demand(case):
+        yield f"demand.countable is {demand.countable}, wanted {count_demand(case)}"
+    runs = demand.order
     if any(many < 1 for _, many in runs) or any(a[0] == b[0] for a, b in pairwise(runs)):
         yield f"demand.order is not in runs: {runs}"
 
 
 def _provisioning(case: Case) -> Iterator[str]:
-    shares = {job.id: share for job, share in _shares(case)}
+    wanted = provisioning(case)
     for pending in case.result.pending:
-        share = shares.get(pending.job)
-        if share is None:
-            if pending.provisioning is not None:
-                yield f"job {pending.job} is not counted and has provisioning {pending.provisioning}"
+        said = pending.provisioning
+        if pending.job not in wanted:
+            if said is not None:
+                yield f"job {pending.job} is not counted and has provisioning {said}"
             continue
-        flying = {*share.flying_hosts, *share.flying_counts}
-        said = pending.provisioning or Provisioning()
-        if (said.templates, said.countable, set(said.in_flight)) != (
-            share.templates,
-            share.new_counts,
-            flying,
+        said, want = said or Provisioning(), wanted[pending.job]
+        if (said.templates, said.countable) != (want.templates, want.countable) or (
+            set(said.in_flight) != set(want.in_flight)
         ):
-            yield f"provisioning of job {pending.job} is {said}, wanted {share}"
+            yield f"provisioning of job {pending.job} is {said}, wanted {want}"
 
 
 def _impossible(case: Case) -> Iterator[str]:
