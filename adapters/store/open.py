@@ -1,0 +1,125 @@
+"""Opening a log by its path, with one clear error for each way that can fail."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from xce.adapters.store.log import StoredLog
+from xce.adapters.store.memory import MemoryFactory
+from xce.adapters.store.sqlite import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    Datastore,
+    LogSQLiteFactory,
+    create_schema,
+    header_of,
+    translated,
+    uri_of,
+)
+from xce.domain.errors import InputError, PermanentError, TransientError
+from xce.domain.events.stored import EVENTS, EventRegistry
+
+MEMORY: Final = ":memory:"
+LOCK_TIMEOUT_S: Final = 10
+
+
+def open_log(
+    path: str | Path,
+    *,
+    read_only: bool = False,
+    lock_timeout_s: int = LOCK_TIMEOUT_S,
+    registry: EventRegistry = EVENTS,
+) -> StoredLog:
+    """Return the log in a file; close it when done, or use it in a ``with`` statement.
+
+    Args:
+        path: an SQLite file, or ":memory:" for a new log that is not kept. A file that does not exist is made, whole or not at
+            all, unless ``read_only``.
+        read_only: write nothing into the file; also right for a log that another process writes, or left when it was killed.
+        lock_timeout_s: how long an append waits for another writer.
+        registry: the events that can be read.
+
+    Raises:
+        InputError: the file cannot be read or is not a log that this release can read.
+        PermanentError: a new file cannot be made there.
+        TransientError: the file is locked for longer than the timeout.
+    """
+    name = os.fspath(path)
+    if name == MEMORY:
+        return StoredLog(MemoryFactory({}), registry, MEMORY)
+    if not read_only and not os.path.lexists(name):
+        _create(name)
+    _require_log(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
+    datastore = Datastore(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
+    return StoredLog(LogSQLiteFactory(datastore), registry, name)
+
+
+def _require_log(name: str, *, read_only: bool, lock_timeout_s: int) -> None:
+    try:
+        mode = os.stat(name).st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError.of(name, "is a directory; wanted the file of a log")
+        if not stat.S_ISREG(mode):
+            raise InputError.of(name, "is not a regular file; wanted the file of a log")
+        with open(name, "rb" if read_only else "r+b") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise InputError.of(name, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL byte in the name
+        raise InputError.of(name, f"cannot be read: {error}") from None
+    if not start:
+        raise InputError.of(name, "is empty; wanted the file of a log")
+    if start != b"SQLite format 3\x00":
+        raise InputError.of(name, "is not a log: it is not an SQLite file")
+    application_id, version = _header(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
+    if application_id != APPLICATION_ID:
+        raise InputError.of(name, "is not a log: it is the SQLite file of another program")
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise InputError.of(
+            name,
+            f"was written by another release: its schema is {version}, this release reads 1 to {SCHEMA_VERSION}",
+        )
+
+
+def _header(name: str, *, read_only: bool, lock_timeout_s: int) -> tuple[int, int]:
+    try:
+        with closing(
+            sqlite3.connect(uri_of(name, read_only=read_only), uri=True, timeout=lock_timeout_s)
+        ) as connection:
+            found = header_of(connection)
+            for table in ("stored_events", "log_head", "fences"):
+                connection.execute(f"SELECT * FROM {table} LIMIT 0").fetchall()
+            return found
+    except sqlite3.Error as error:
+        mine = translated(error, name)
+        if isinstance(mine, TransientError):
+            raise mine from None
+        raise InputError.of(name, f"cannot be read as a log: {error}") from None
+
+
+def _create(name: str) -> None:
+    """Make an empty log under another name and put it in place whole, so that a kill leaves no half of one."""
+    unfinished = f"{name}.{os.getpid()}.new"
+    try:
+        with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
+            create_schema(connection)
+        try:
+            os.link(unfinished, name)
+        except FileExistsError:
+            pass  # another process made it meanwhile
+        finally:
+            os.unlink(unfinished)
+        _sync_folder(os.path.dirname(os.path.abspath(name)))
+    except (OSError, sqlite3.Error, ValueError) as error:
+        raise PermanentError(f"{name}: a new log cannot be made: {error}") from None
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,162 @@
+"""What every backend of the log does, beyond what the library asks of a recorder.
+
+Positions, digests, the head and the fences belong to one transaction with the events; so they are the recorder's work.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from eventsourcing.persistence import (
+    AggregateRecorder,
+    ApplicationRecorder,
+    Notification,
+    StoredEvent,
+    Subscription,
+)
+
+from xce.domain.events.digest import link
+from xce.domain.events.recorded import Head
+
+#: Rows read from the log at once.
+PAGE_ROWS: Final = 2000
+
+
+class Row(NamedTuple):
+    """One stored event as it lies in the log."""
+
+    position: int
+    originator_id: str
+    originator_version: int
+    topic: str
+    state: bytes
+    digest: bytes
+
+
+class NewRow(NamedTuple):
+    """One event to be stored; position and digest are given in the transaction."""
+
+    originator_id: str
+    originator_version: int
+    topic: str
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fencing:
+    """What one append compares with the fences, and then moves.
+
+    Attributes:
+        expected: by fence, where the writer thinks it is.
+        moves: by fence, where it goes; never backwards.
+    """
+
+    expected: Mapping[str, int]
+    moves: Mapping[str, int]
+
+
+NO_FENCING: Final = Fencing({}, {})
+
+
+def chain(head: Head, new: Sequence[NewRow]) -> list[Row]:
+    """Return the rows that follow ``head``, with their positions and digests."""
+    position, digest = head.position, head.digest
+    rows: list[Row] = []
+    for row in new:
+        position += 1
+        digest = link(digest, position, *row)
+        rows.append(Row(position, *row, digest))
+    return rows
+
+
+class LogRecorder(ApplicationRecorder):
+    """An application recorder of the library that also keeps the digest chain, the head and the fences."""
+
+    @abstractmethod
+    def append(self, new: Sequence[NewRow], fencing: Fencing) -> list[Row]:
+        """Store all or nothing, durably; the rows as stored.
+
+        Raises:
+            ConflictError, StaleEpochError, TransientError, PermanentError, BrokenLogError: as ``EventLog.append``.
+        """
+
+    @abstractmethod
+    def page(self, after: int, upto: int | None, limit: int) -> list[Row]:
+        """Return at most ``limit`` rows behind ``after``, in order."""
+
+    @abstractmethod
+    def stored_head(self) -> Head | None:
+        """Return what the head's row says; None: the row is missing."""
+
+    @abstractmethod
+    def stored_fences(self) -> dict[str, int]:
+        """Return all fences."""
+
+    @abstractmethod
+    def move_fence(self, name: str) -> int:
+        """Move a fence one further and return where it is."""
+
+    def rows(self, after: int = 0, upto: int | None = None) -> Iterator[Row]:
+        """Yield rows in order; no lock is held between pages."""
+        while page := self.page(after, upto, PAGE_ROWS):
+            yield from page
+            after = page[-1].position
+
+    # ------------------------------------------------------ the library's interface
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
+        """Store events that come through the library's own ``save``; ``fencing`` is passed on."""
+        fencing: Fencing = kwargs.get("fencing", NO_FENCING)
+        new = [
+            NewRow(str(e.originator_id), e.originator_version, e.topic, e.state)
+            for e in stored_events
+        ]
+        return [row.position for row in self.append(new, fencing)]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[Notification]:
+        """Return a page of the log as the library's notifications."""
+        after = 0 if start is None else start - 1 if inclusive_of_start else start
+        found: list[Notification] = []
+        for row in self.rows(after, stop):
+            if not topics or row.topic in topics:
+                found.append(
+                    Notification(
+                        originator_id=row.originator_id,
+                        originator_version=row.originator_version,
+                        topic=row.topic,
+                        state=row.state,
+                        id=row.position,
+                    )
+                )
+            if len(found) == limit:
+                break
+        return found
+
+    def max_notification_id(self) -> int | None:
+        """Return the last position; None: the log is empty."""
+        head = self.stored_head()
+        return None if head is None or head.position == 0 else head.position
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """Not offered: readers page by position."""
+        raise NotImplementedError("readers of the log page by position")
+
+
+#: What makes a recorder for snapshots of aggregates, by purpose.
+SnapshotRecorder = Callable[[str], AggregateRecorder]
+
+
+def originator_text(originator_id: UUID | str) -> str:
+    """Return an id as stored; all ids of ours are text."""
+    return originator_id if isinstance(originator_id, str) else originator_id.hex
