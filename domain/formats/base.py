@@ -22,7 +22,10 @@ from xce.domain.values import read_amount, read_duration, write_duration
 
 
 def _utc(value: datetime) -> datetime:
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time is outside the calendar once it is in UTC") from None
 
 
 def _rfc3339(value: datetime) -> str:

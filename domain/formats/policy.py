@@ -105,10 +105,10 @@ class Pause(Format):
 class PolicySettings(Format):
     """What the site has set for its policy."""
 
-    max_in_flight_hosts: Count = Field(
+    max_in_flight_hosts: Annotated[Count, Field(le=1_000_000)] = Field(
         default=300, description="hosts on their way, over all providers"
     )
-    max_per_request: Annotated[StrictInt, Field(ge=1)] = Field(
+    max_per_request: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
         default=100, description="hosts of one ask"
     )
     request_deadline: Duration = Field(

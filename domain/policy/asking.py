@@ -65,7 +65,7 @@ def _decision(offer: Offer, amount: int, jobs: tuple[str, ...], reason: str) -> 
         amount=None if host else amount,
         reason=reason,
         jobs=jobs,
-        cost_per_hour=None if offer.price is None else money.times(offer.price, amount),
+        cost_per_hour=money.cost_of([(offer.price, amount)]),
     )
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from xce.domain.formats.policy import PolicySettings
 from xce.domain.formats.provider import Billing, BillingUnit
+from xce.domain.policy.times import clock, later
 
 _UNIT: Final = {
     BillingUnit.SECOND: timedelta(seconds=1),
@@ -27,14 +28,10 @@ def why_keep_paid(
     A return is sent in a window before the end of what is paid: ``release_window`` long, and over ``release_lead`` before the
     end where a further hour would begin, since the return takes that long.
     """
-    paid_until = launched_at + billed(now - launched_at, billing)
+    paid_until = later(launched_at, billed(now - launched_at, billing))
     remaining = paid_until - now
     if remaining > settings.release_lead + settings.release_window:
-        return f"paid until {_clock(paid_until)}"
+        return f"paid until {clock(paid_until)}"
     if billing.unit is BillingUnit.HOUR and remaining < settings.release_lead:
-        return f"too late to be gone when the next paid hour begins at {_clock(paid_until)}"
+        return f"too late to be gone when the next paid hour begins at {clock(paid_until)}"
     return None
-
-
-def _clock(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -14,6 +14,7 @@ from xce.domain.formats.policy import Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy import facts, money
 from xce.domain.provisioning.instance import InstanceState
+from xce.domain.values import natural_key
 
 #: Room where nothing bounds it; more than any amount.
 UNBOUNDED: Final = 2**60
@@ -99,17 +100,18 @@ class Bounds:
     def __init__(self, inputs: PolicyInput) -> None:
         usage = _Usage(inputs)
         self._usage = usage
+        budgets = sorted(inputs.budgets, key=lambda budget: natural_key(budget.name))
         self._in_flight = CountBound(
             "hosts in flight", inputs.settings.max_in_flight_hosts, usage.in_flight
         )
         self._budget_hosts = [
             (budget, CountBound(f"hosts of budget {budget.name}", most, usage.hosts(budget)))
-            for budget in inputs.budgets
+            for budget in budgets
             if (most := budget.max_hosts) is not None
         ]
         self._budget_costs = [
             (budget, usage.cost_bound(budget, limit))
-            for budget in inputs.budgets
+            for budget in budgets
             if (limit := budget.max_cost_per_hour) is not None
         ]
         self._of_provider: dict[str, list[Bound]] = {}

@@ -8,6 +8,7 @@ from typing import Final
 _EXACT: Final = Context(prec=60, traps=[Inexact, InvalidOperation])
 
 ZERO: Final = Decimal(0)
+_BEYOND: Final = Decimal(10**14)
 
 
 def times(price: Decimal, amount: int) -> Decimal:
@@ -20,14 +21,17 @@ def plus(first: Decimal, second: Decimal) -> Decimal:
     return _EXACT.add(first, second)
 
 
-def total(parts: Iterable[Decimal | None]) -> Decimal | None:
-    """Return the exact sum; None if any part is unknown."""
+def cost_of(parts: Iterable[tuple[Decimal | None, int]]) -> Decimal | None:
+    """Return the cost of amounts at their prices, as a decision shows it.
+
+    None if any price is unknown, or if the sum has more than the 14 digits before the point that the format holds.
+    """
     result = ZERO
-    for part in parts:
-        if part is None:
+    for price, amount in parts:
+        if price is None:
             return None
-        result = plus(result, part)
-    return result
+        result = plus(result, times(price, amount))
+    return result if result < _BEYOND else None
 
 
 def how_many(money: Decimal, price: Decimal) -> int:

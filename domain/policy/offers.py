@@ -11,6 +11,7 @@ from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer
 from xce.domain.policy.bounds import UNBOUNDED, Bound, Bounds
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_id
+from xce.domain.policy.times import clock
 from xce.domain.values import natural_key
 
 #: Why a pause was made is what a provider said: text of any length.
@@ -165,8 +166,4 @@ def _paused(pauses: Iterable[Pause], provider: str, item: str, now: datetime) ->
     if not holding:
         return None
     longest = max(holding, key=lambda pause: (pause.until, pause.why, pause.item or ""))
-    return f"paused until {_time(longest.until)}: {longest.why[:_WHY_SHOWN]}"
-
-
-def _time(at: datetime) -> str:
-    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"paused until {clock(longest.until)}: {longest.why[:_WHY_SHOWN]}"

@@ -8,6 +8,7 @@ from decimal import Decimal
 from xce.domain.formats.policy import Decision, DecisionKind, GrantEntry, GrantPart, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.policy import facts, money
+from xce.domain.policy.times import clock, later
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.values import natural_key
 
@@ -106,13 +107,12 @@ def _why_no_part(grant: GrantEntry, left: int, term: _Terms) -> str:
 
 
 def _in_hold(grant: GrantEntry, term: _Terms, now: datetime) -> str | None:
-    end = grant.granted_at + term.minimum_hold
+    end = later(grant.granted_at, term.minimum_hold)
     if grant.hold_until is not None:
         end = max(end, grant.hold_until)
     if now >= end:
         return None
-    until = end.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"grant {grant.id} is held until {until}"
+    return f"grant {grant.id} is held until {clock(end)}"
 
 
 def _dearest_first(grant: GrantEntry, term: _Terms) -> tuple[object, ...]:
@@ -156,9 +156,8 @@ def _returns(
             amount=amount,
             grants=tuple(part for _, part in parts),
             reason=f"{amount} of {resource} unused for the whole idle time, past the hold",
-            cost_per_hour=money.total(
-                None if price is None else money.times(price, part.amount)
-                for price, (_, part) in zip(prices, parts, strict=True)
+            cost_per_hour=money.cost_of(
+                (price, part.amount) for price, (_, part) in zip(prices, parts, strict=True)
             ),
         )
 

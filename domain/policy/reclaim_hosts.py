@@ -9,6 +9,7 @@ from xce.domain.formats.provider import Billing, ProviderDescription
 from xce.domain.formats.session_result import IdleHost
 from xce.domain.policy import billing, money
 from xce.domain.policy.lines import line_id
+from xce.domain.policy.times import clock, later
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
 
@@ -94,7 +95,7 @@ def hold_end(
 ) -> datetime:
     """Return the time before which an instance must not go back."""
     hold = max(provider.minimum_hold if provider is not None else timedelta(0), minimum_hold)
-    end = joined_at + hold
+    end = later(joined_at, hold)
     return end if entry.hold_until is None else max(end, entry.hold_until)
 
 
@@ -108,7 +109,7 @@ def _in_hold(
     end = hold_end(entry, joined_at, provider, inputs.settings.minimum_hold)
     if inputs.now >= end:
         return None
-    return f"held until {end.isoformat(timespec='seconds').replace('+00:00', 'Z')}"
+    return f"held until {clock(end)}"
 
 
 # ------------------------------------------------------------------- decisions
@@ -130,7 +131,7 @@ def _return(
         count=len(hosts),
         instances=tuple(entry.id for entry, _ in hosts),
         reason=f"idle for {write_duration(least)} or longer, past the hold, and not wanted",
-        cost_per_hour=money.total(prices),
+        cost_per_hour=money.cost_of((price, 1) for price in prices),
     )
 
 
