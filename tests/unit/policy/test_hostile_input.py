@@ -2,8 +2,8 @@
 
 import copy
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +14,8 @@ from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.policy.checks import read_policy_input
 from xce.domain.policy.decide import decide
 
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+
 #: Values at and past the edges of what the fields hold.
 EDGES: tuple[Any, ...] = (
     None, True, 0, 1, -1, 2**53 - 1, 2**53, 10**30, 1.5, "", "c4", "0", "99999999999999.999999",
@@ -22,14 +24,12 @@ EDGES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def _places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    children: Iterable[tuple[str | int, Any]] = ()
+def _places(value: Json, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    children: Sequence[tuple[str | int, Json]] = ()
     if isinstance(value, dict):
-        fields: dict[str | int, Any] = value
-        children = fields.items()
+        children = list(value.items())
     elif isinstance(value, list):
-        items: list[Any] = value
-        children = enumerate(items)
+        children = list(enumerate(value))
     return [path, *(place for key, child in children for place in _places(child, (*path, key)))]
 
 
