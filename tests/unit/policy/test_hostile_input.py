@@ -14,7 +14,7 @@ from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.policy.checks import read_policy_input
 from xce.domain.policy.decide import decide
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 #: Values at and past the edges of what the fields hold.
 EDGES: tuple[Any, ...] = (
