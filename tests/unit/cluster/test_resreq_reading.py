@@ -242,6 +242,13 @@ def test_fifty_levels_are_read_and_fifty_one_are_not(opening: str) -> None:
     assert "one level too many" in raised.value.problems[0].message
 
 
+@pytest.mark.parametrize("op", ["&&", "||"])
+def test_the_deepest_operand_decides_the_depth(op: str) -> None:
+    parse("select[" + f"a {op} (" * 50 + "b" + ")" * 50 + "]")
+    with pytest.raises(InputError, match="one level too many"):
+        parse("select[" + f"a {op} (" * 51 + "b" + ")" * 51 + "]")
+
+
 @pytest.mark.parametrize(
     "bomb",
     [

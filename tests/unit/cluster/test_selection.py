@@ -13,9 +13,9 @@ from xce.domain.formats.snapshot import Attribute, MemoryUnit
 
 ATTRIBUTES: Mapping[str, Attribute] = {
     "type": "X86_64", "gpu": True, "spot": False, "rev": 3, "load": Decimal("0.1"), "cold": -2,
-    "huge": Decimal("1E+6000"), "zero": 0, "slots": "as attribute", "empty": "",
+    "huge": Decimal("1E+6000"), "zero": 0, "slots": "as attribute", "tokens": False, "empty": "",
 }  # fmt: skip
-TOTALS = {"mem": 8192, "tmp": 5, "none": 0, "slots": 16, "lic": 4}
+TOTALS = {"mem": 8192, "tmp": 5, "none": 0, "slots": 16, "lic": 4, "tokens": 7}
 
 
 def selection(text: str) -> Selection:
@@ -51,6 +51,10 @@ load>0.09999999999999999
 cold==-2
 cold<-1.5
 huge>999999999999999999
+!slots
+!tokens
+!(rev<3)
+!(rev>3)
 !cold
 !zero
 !type
