@@ -1,9 +1,12 @@
 """What all models of files and messages share: frozen, closed, exact; and errors with paths."""
 
+import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     AfterValidator,
@@ -14,7 +17,9 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    ValidatorFunctionWrapHandler,
     WithJsonSchema,
+    WrapValidator,
 )
 
 from xce.domain.errors import InputError, Problem
@@ -22,10 +27,9 @@ from xce.domain.values import read_amount, read_duration, write_duration
 
 
 def _utc(value: datetime) -> datetime:
-    try:
-        return value.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("the time is outside the calendar once it is in UTC") from None
+    if not _YEARS[0] < value.year < _YEARS[1]:  # also leaves room for sums with durations
+        raise ValueError(f"{value.isoformat()} is out of range; wanted a year from 1901 to 2998")
+    return value.astimezone(UTC)
 
 
 def _rfc3339(value: datetime) -> str:
@@ -52,6 +56,7 @@ def _plain_decimal(value: Decimal) -> str:
     return format(value, "f")
 
 
+_YEARS = (1900, 2999)
 _MONEY = re.compile(r"\d{1,14}(\.\d{1,6})?", re.ASCII)
 
 _AMOUNT_SCHEMA = WithJsonSchema(
@@ -99,6 +104,22 @@ Money = Annotated[
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
+#: A whole number of either sign that every reader of JSON keeps exact.
+Whole = Annotated[int, Field(strict=True, ge=-(2**53) + 1, le=2**53 - 1)]
+
+
+def one_problem(wanted: str) -> WrapValidator:
+    """Return a validator around a union that says once what was wanted, not once for each member."""
+
+    def check(value: object, handler: ValidatorFunctionWrapHandler) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            raise ValueError(f"{value!r} is not {wanted}") from None
+
+    return WrapValidator(check)
+
+
 class Format(BaseModel):
     """Base of the models of files and messages: a value, with no field unknown."""
 
@@ -111,43 +132,136 @@ class Format(BaseModel):
         Raises:
             InputError: not JSON, or not this format; it lists every problem with its path.
         """
+        document = _decoded(text, source)
         try:
-            return cls.model_validate_json(text, strict=True)
+            model = cls.model_validate_json(document, strict=True)
         except ValidationError as error:
             raise InputError(source, problems_of(error)) from None
+        if problems := list(repeated_keys(document)):
+            raise InputError(source, problems)
+        return model
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the canonical JSON text: fields in declared order, the same bytes for equal values."""
         return self.model_dump_json(indent=indent)
 
 
+def _decoded(text: str | bytes, source: str) -> str:
+    """Return a document as text: UTF-8, without a byte order mark, not empty."""
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            where = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+            raise InputError.of(source, f"is not UTF-8 text: {where}") from None
+    elif surrogate := _SURROGATE.search(text):
+        found = f"{surrogate[0]!r} at offset {surrogate.start()}"
+        raise InputError.of(source, f"is not Unicode text: lone surrogate {found}")
+    if text.startswith("\ufeff"):
+        raise InputError.of(source, "starts with a byte order mark; wanted UTF-8 without", line=1)
+    if not text.strip():
+        raise InputError.of(source, "is empty; wanted one JSON document")
+    return text
+
+
+def repeated_keys(document: str) -> Iterator[Problem]:
+    """Yield a problem for each key that a JSON object of a readable document has more than once.
+
+    Readers disagree on which of the values counts, so a document that says two things says nothing.
+    """
+    if not _has_repeated_keys(document):
+        return
+    todo: list[tuple[tuple[int | str, ...], object]] = [
+        ((), json.loads(document, object_pairs_hook=_Pairs))
+    ]
+    while todo:
+        loc, value = todo.pop()
+        if isinstance(value, _Pairs):
+            counts = Counter(key for key, _ in value)
+            yield from (
+                Problem("the key is there twice", path_of((*loc, key)))
+                for key in counts
+                if counts[key] > 1
+            )
+            todo += reversed([((*loc, key), child) for key, child in value])
+        elif isinstance(value, list):
+            todo += reversed(
+                [((*loc, i), child) for i, child in enumerate(cast(list[object], value))]
+            )
+
+
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object with all its keys."""
+
+
+def _has_repeated_keys(document: str) -> bool:
+    found = False
+
+    def note(pairs: list[tuple[str, object]]) -> None:
+        nonlocal found
+        if len(pairs) > 1:
+            found = found or len(dict(pairs)) < len(pairs)
+
+    json.loads(document, object_pairs_hook=note)
+    return found
+
+
 def path_of(loc: tuple[int | str, ...]) -> str:
-    """Return ``hosts[2].total.mem`` for ``("hosts", 2, "total", "mem")``."""
+    """Return ``hosts[2].total.mem`` for ``("hosts", 2, "total", "mem")``.
+
+    A name that is no plain word is quoted, so that a path is one line: ``units["a b"]``.
+    """
     text = ""
     for step in loc:
         if isinstance(step, int):
             text += f"[{step}]"
+        elif not _PLAIN_STEP.fullmatch(step):
+            text += f"[{json.dumps(step) if len(step) <= 80 else json.dumps(step[:77] + '...')}]"
         else:
             text += f".{step}" if text else step
     return text
 
 
 def problems_of(error: ValidationError) -> list[Problem]:
-    """Return the problems of a pydantic error, each with its path."""
+    """Return the problems of a pydantic error, each with its path: one for one, in its order."""
     return [_problem(item) for item in error.errors(include_url=False, include_input=True)]
 
 
 def _problem(item: Any) -> Problem:
     message: str = item["msg"].removeprefix("Value error, ")
     kind: str = item["type"]
-    value = item.get("input")
-    if kind not in ("value_error", "missing", "extra_forbidden", "json_invalid") and isinstance(
-        value, (str, int, float, bool, type(None))
-    ):
-        shown = repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
-        message = f"{message}, found {shown}"
+    loc: tuple[int | str, ...] = item["loc"]
+    if kind == "json_invalid":
+        found = _JSON_PLACE.fullmatch(message)
+        assert found is not None, message
+        return Problem(f"is not JSON: {found[1]}", "", int(found[2]), int(found[3]))
     if kind == "extra_forbidden":
         message = "unknown field"
     elif kind == "missing":
         message = "required field is missing"
-    return Problem(message, path_of(item["loc"]))
+    elif kind != "value_error":
+        message = f"{message}, found {_shown(item.get('input'))}"
+    if loc and loc[-1] == "[key]":  # a name in an object is wrong, not the value under it
+        loc = loc[:-2]
+        message = f"name: {message}"
+    if len(message) > _MESSAGE_MAX:
+        message = f"{message[: _MESSAGE_MAX // 2]} ... {message[-_MESSAGE_MAX // 2 :]}"
+    return Problem(message, path_of(loc))
+
+
+def _shown(value: object) -> str:
+    """Return a value for a message: texts and numbers as they are, shortened; others by their kind."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+_MESSAGE_MAX = 300
+_PLAIN_STEP = re.compile(r"[^\s.\[\]\"\x00-\x1f\x7f]{1,80}")
+_JSON_PLACE = re.compile(r"(?:Invalid JSON: )?(.*) at line (\d+) column (\d+)", re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")

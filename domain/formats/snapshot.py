@@ -4,20 +4,56 @@ What is in use on hosts, of shared resources and of limits follows from ``runnin
 Unknown is null, and neither zero nor free: see ``Shared.used_elsewhere`` and ``Template.price_per_hour``.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 
-from xce.domain.errors import InputError, Problem
-from xce.domain.formats.base import Count, Duration, Format, Money, Name, Need, Time, Total
+from xce.domain.errors import InputError
+from xce.domain.formats.base import (
+    Count,
+    Duration,
+    Format,
+    Money,
+    Name,
+    Need,
+    Time,
+    Total,
+    Whole,
+    one_problem,
+)
+from xce.domain.formats.snapshot_check import contradictions
+from xce.domain.values import AMOUNT_MAX
 
-#: The value of a host attribute: a text, a flag, or an exact number.
-Attribute = StrictBool | StrictInt | Decimal | StrictStr
+
+def _attribute(value: object) -> bool | int | Decimal | str:
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float | Decimal):
+        number = Decimal(str(value))
+        if not number.is_finite() or abs(number) > AMOUNT_MAX:
+            raise ValueError(f"{value!r} is out of range; wanted a number of at most {AMOUNT_MAX}")
+        if number == int(number):
+            return int(number)
+        if Decimal(str(float(number))) != number:
+            raise ValueError(f"{value!r} has more digits than a JSON number keeps")
+        return number
+    raise ValueError(f"{value!r} is not an attribute; wanted a text, a number, true or false")
+
+
+def _attribute_json(value: bool | int | Decimal | str) -> bool | int | float | str:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+#: The value of a host attribute: a text, a flag, or an exact number (whole ones are integers).
+Attribute = Annotated[
+    bool | int | Decimal | str,
+    PlainValidator(_attribute),
+    PlainSerializer(_attribute_json, when_used="json"),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "boolean"}, {"type": "number"}]}),
+]
 
 
 class HostState(StrEnum):
@@ -52,9 +88,7 @@ class Host(Format):
     available_until: Time | None = Field(
         default=None, description="when it must go; jobs that may run longer cannot use it"
     )
-    rank: StrictInt = Field(
-        default=0, description="place in the host order, lower first; then by name"
-    )
+    rank: Whole = Field(default=0, description="place in the host order, lower first; then by name")
     booted_at: Time | None = None
     exclusive_to: Name | None = Field(
         default=None, description="the only user whose jobs may use this host"
@@ -82,7 +116,7 @@ class Queue(Format):
     """A queue: its priority, and how long jobs must wait before their need counts as demand."""
 
     name: Name
-    priority: StrictInt = 0
+    priority: Whole = 0
     demand_threshold: tuple[tuple[Count, Count], ...] = Field(
         default=(),
         description="pairs [jobs, minutes]: any pair that holds raises demand; none: at once",
@@ -116,7 +150,10 @@ class Limit(Format):
         default=None, description="counts only what is used on these hosts"
     )
     arrays: tuple[Name, ...] | None = None
-    per: LimitScope | tuple[LimitScope, ...] | None = None
+    per: Annotated[
+        LimitScope | tuple[LimitScope, ...] | None,
+        one_problem("user, project, queue, host, array, group, or a list of them"),
+    ] = None
 
 
 class Group(Format):
@@ -185,7 +222,7 @@ class PendingJob(Format):
     user: Name = "nobody"
     project: Name = "default"
     queue: Name = "normal"
-    priority: StrictInt = 0
+    priority: Whole = 0
     submitted: Time | None = Field(
         default=None, description="null: before all jobs that have a time"
     )
@@ -210,7 +247,7 @@ class Template(Format):
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     provides: dict[Name, Total] = Field(default_factory=dict)
     allowed: Count = Field(default=0, description="how many more, beyond what is in flight")
-    priority: StrictInt = Field(default=0, description="higher first")
+    priority: Whole = Field(default=0, description="higher first")
     price_per_hour: Money | None = Field(
         default=None, description="null: unknown, placed after all priced templates"
     )
@@ -316,110 +353,3 @@ class Snapshot(Format):
         if problems := list(contradictions(snapshot)):
             raise InputError(source, problems)
         return snapshot
-
-
-def contradictions(snapshot: Snapshot) -> Iterator[Problem]:
-    """Yield what is wrong with a snapshot whose fields are right one by one."""
-    yield from _repeats("hosts", "name", (host.name for host in snapshot.hosts))
-    yield from _repeats("shared", "name", (shared.name for shared in snapshot.shared))
-    yield from _repeats("queues", "name", (queue.name for queue in snapshot.queues))
-    yield from _repeats("limits", "name", (limit.name for limit in snapshot.limits))
-    yield from _repeats("quotas", "name", (quota.name for quota in snapshot.quotas))
-    yield from _repeats("groups", "name", (group.name for group in snapshot.groups))
-    yield from _repeats("running", "id", (job.id for job in snapshot.running))
-    yield from _repeats("pending", "id", (job.id for job in snapshot.pending))
-    catalog = snapshot.catalog
-    yield from _repeats("catalog.templates", "id", (template.id for template in catalog.templates))
-    yield from _repeats(
-        "catalog.countable", "name", (countable.name for countable in catalog.countable)
-    )
-    yield from _repeats(
-        "catalog.in_flight.hosts", "id", (host.id for host in catalog.in_flight.hosts)
-    )
-
-    hosts = {host.name: host for host in snapshot.hosts}
-    shared_names = {shared.name for shared in snapshot.shared}
-    group_names = {group.name for group in snapshot.groups}
-    template_ids = {template.id for template in catalog.templates}
-
-    for i, shared in enumerate(snapshot.shared):
-        if shared.owned is not None and shared.owned + shared.borrowed != shared.total:
-            yield Problem(
-                f"total {shared.total} is not owned {shared.owned} + borrowed {shared.borrowed}",
-                f"shared[{i}].total",
-            )
-        elif shared.owned is None and shared.borrowed > shared.total:
-            yield Problem(
-                f"borrowed {shared.borrowed} is more than total {shared.total}",
-                f"shared[{i}].borrowed",
-            )
-    for i, job in enumerate(snapshot.running):
-        yield from _repeats(f"running[{i}].hosts", "name", (use.name for use in job.hosts))
-        for j, use in enumerate(job.hosts):
-            if use.name not in hosts:
-                yield Problem(f"no host is named {use.name!r}", f"running[{i}].hosts[{j}].name")
-                continue
-            for resource in use.uses:
-                if resource != "slots" and resource not in hosts[use.name].total:
-                    yield Problem(
-                        f"host {use.name!r} has no {resource!r}",
-                        f"running[{i}].hosts[{j}].uses.{resource}",
-                    )
-        for resource in job.shared:
-            if resource not in shared_names:
-                yield Problem(
-                    f"no shared resource is named {resource!r}", f"running[{i}].shared.{resource}"
-                )
-    for i, job in enumerate(snapshot.pending):
-        if job.tasks.max is not None and job.tasks.max < job.tasks.min:
-            yield Problem(
-                f"max {job.tasks.max} is below min {job.tasks.min}", f"pending[{i}].tasks"
-            )
-    for i, limit in enumerate(snapshot.limits):
-        for group in limit.groups or ():
-            if group not in group_names:
-                yield Problem(f"no group is named {group!r}", f"limits[{i}].groups")
-    for i, quota in enumerate(snapshot.quotas):
-        if quota.group not in group_names:
-            yield Problem(f"no group is named {quota.group!r}", f"quotas[{i}].group")
-        if quota.maximum is not None and quota.maximum < quota.guaranteed:
-            yield Problem(
-                f"maximum {quota.maximum} is below guaranteed {quota.guaranteed}", f"quotas[{i}]"
-            )
-    for i, host in enumerate(catalog.in_flight.hosts):
-        if host.template not in template_ids:
-            yield Problem(
-                f"no template is named {host.template!r}", f"catalog.in_flight.hosts[{i}].template"
-            )
-    for i, count in enumerate(catalog.in_flight.counts):
-        if count.name not in shared_names:
-            yield Problem(
-                f"no shared resource is named {count.name!r}", f"catalog.in_flight.counts[{i}].name"
-            )
-    for i, countable in enumerate(catalog.countable):
-        if countable.name not in shared_names:
-            yield Problem(
-                f"no shared resource is named {countable.name!r}", f"catalog.countable[{i}].name"
-            )
-    for i, host in enumerate(snapshot.hosts):
-        for resource in host.total:
-            if resource in shared_names:
-                yield Problem(
-                    f"{resource!r} is a shared resource, not one of a host",
-                    f"hosts[{i}].total.{resource}",
-                )
-    for i, template in enumerate(catalog.templates):
-        for resource in template.provides:
-            if resource in shared_names:
-                yield Problem(
-                    f"{resource!r} is a shared resource, not one of a host",
-                    f"catalog.templates[{i}].provides.{resource}",
-                )
-
-
-def _repeats(path: str, field: str, names: Iterable[str]) -> Iterator[Problem]:
-    seen = Counter[str]()
-    for i, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] == 2:
-            yield Problem(f"{name!r} is there twice", f"{path}[{i}].{field}")

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from xce.domain.formats.snapshot import Snapshot, contradictions
+from xce.domain.formats.snapshot import Snapshot
+from xce.domain.formats.snapshot_check import contradictions
 
 NOW = "2026-03-01T10:00:00Z"
 

@@ -37,8 +37,8 @@ from xce.domain.formats.snapshot import (
     Snapshot,
     Tasks,
     Template,
-    contradictions,
 )
+from xce.domain.formats.snapshot_check import contradictions
 
 NOW = datetime(2026, 3, 1, 10, 0, tzinfo=UTC)
 USERS = ("u1", "u2")

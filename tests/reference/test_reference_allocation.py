@@ -17,7 +17,7 @@ def placed(phase: Phase1) -> dict[str, list[tuple[str, int]]]:
 
 def reasons(phase: Phase1, job_id: str) -> list[tuple[str, str | None, tuple[str, ...] | None]]:
     pending = next(pending for pending in phase.pending if pending.job == job_id)
-    found: tuple[Reason, ...] = pending.expanded or ()
+    found: list[Reason] = list(pending.expanded or ())
     assert pending.reason is found[0].kind
     return [(reason.kind.value, reason.limit or reason.resource, reason.hosts) for reason in found]
 
@@ -223,7 +223,7 @@ def test_a_limit_counts_what_its_lists_and_its_per_say(
 
 def test_an_array_runs_as_many_elements_at_once_as_its_limit_says() -> None:
     element = {"id": "5", "limit": 2}
-    running = [{"id": "5[1]", "hosts": [], "array": {**element, "index": 1}}]
+    running = [{"id": "5[1]", "array": {**element, "index": 1}}]
     pending = [
         job("5[2]", array={**element, "index": 2}),
         job("5[3]", array={**element, "index": 3}),
