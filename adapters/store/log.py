@@ -100,14 +100,15 @@ class StoredLog:
         Raises:
             BrokenLogError: the log does not say.
         """
-        head = self.recorder.stored_head()
+        head, _ = self.recorder.stored_end()
         if head is None:
             raise BrokenLogError(f"{self.source}: the row with the head is missing")
         return head
 
     def fence(self, name: str) -> int:
         """Return where a fence is; 0: it was never moved."""
-        return self.recorder.stored_fences().get(name, 0)
+        _, fences = self.recorder.stored_end()
+        return fences.get(name, 0)
 
     def take_primary(self) -> int:
         """Become the primary: see ``EventLog.take_primary``."""

@@ -30,7 +30,7 @@ class MemoryRecorder(LogRecorder):
                 if current != mine:
                     raise StaleEpochError(name, mine, current)
             self._require_next(new)
-            rows = chain(self.stored_head(), new)
+            rows = chain(self._head(), new)
             self._rows += rows
             for row in rows:
                 self._rows_of.setdefault(row.originator_id, []).append(row)
@@ -43,17 +43,10 @@ class MemoryRecorder(LogRecorder):
         end = after + limit if upto is None else min(after + limit, upto)
         return self._rows[after : max(after, end)]
 
-    def stored_head(self) -> Head:
-        """Return the head."""
+    def stored_end(self) -> tuple[Head, dict[str, int]]:
+        """Return the head and all fences."""
         with self._lock:
-            if not self._rows:
-                return Head(0, GENESIS)
-            return Head(self._rows[-1].position, self._rows[-1].digest)
-
-    def stored_fences(self) -> dict[str, int]:
-        """Return all fences."""
-        with self._lock:
-            return dict(self._fences)
+            return self._head(), dict(self._fences)
 
     def move_fence(self, name: str) -> int:
         """Move a fence one further."""
@@ -79,6 +72,11 @@ class MemoryRecorder(LogRecorder):
             StoredEvent(r.originator_id, r.originator_version, r.topic, r.state)
             for r in rows[:limit]
         ]
+
+    def _head(self) -> Head:
+        if not self._rows:
+            return Head(0, GENESIS)
+        return Head(self._rows[-1].position, self._rows[-1].digest)
 
     def _require_next(self, new: Sequence[NewRow]) -> None:
         versions: dict[str, int] = {}

@@ -87,16 +87,16 @@ class LogRecorder(ApplicationRecorder):
         """Return at most ``limit`` rows behind ``after``, in order."""
 
     @abstractmethod
-    def stored_head(self) -> Head | None:
-        """Return what the head's row says; None: the row is missing."""
-
-    @abstractmethod
-    def stored_fences(self) -> dict[str, int]:
-        """Return all fences."""
+    def stored_end(self) -> tuple[Head | None, dict[str, int]]:
+        """Return what the head's row says (None: the row is missing) and all fences, as of one moment."""
 
     @abstractmethod
     def move_fence(self, name: str) -> int:
         """Move a fence one further and return where it is."""
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the storage itself, as far as the backend can tell."""
+        return []
 
     def rows(self, after: int = 0, upto: int | None = None) -> Iterator[Row]:
         """Yield rows in order; no lock is held between pages."""
@@ -143,7 +143,7 @@ class LogRecorder(ApplicationRecorder):
 
     def max_notification_id(self) -> int | None:
         """Return the last position; None: the log is empty."""
-        head = self.stored_head()
+        head, _ = self.stored_end()
         return None if head is None or head.position == 0 else head.position
 
     def subscribe(

@@ -228,17 +228,12 @@ class SQLiteLogRecorder(LogRecorder):
             )
             return list(map(Row._make, cursor.fetchall()))
 
-    def stored_head(self) -> Head | None:
-        """Return the head's row."""
+    def stored_end(self) -> tuple[Head | None, dict[str, int]]:
+        """Return the head's row and all fences."""
         with self._datastore.reading() as cursor:
             cursor.execute("SELECT position, digest FROM log_head")
             row = cursor.fetchone()
-        return None if row is None else Head(*row)
-
-    def stored_fences(self) -> dict[str, int]:
-        """Return all fences."""
-        with self._datastore.reading() as cursor:
-            return _fences(cursor.sqlite_cursor)
+            return None if row is None else Head(*row), _fences(cursor.sqlite_cursor)
 
     def move_fence(self, name: str) -> int:
         """Move a fence one further."""
@@ -249,6 +244,15 @@ class SQLiteLogRecorder(LogRecorder):
                 (name,),
             ).fetchall()
             return cast("int", row[0])
+
+    def problems(self) -> list[str]:
+        """Return what SQLite's own check of the file finds."""
+        try:
+            with self._datastore.reading() as cursor:
+                cursor.execute("PRAGMA quick_check(20)")
+                return [row[0] for row in cursor.fetchall() if row[0] != "ok"]
+        except BrokenLogError as error:
+            return [str(error)]
 
     def select_events(
         self,
