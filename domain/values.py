@@ -16,7 +16,7 @@ BYTES_OF_UNIT: Final[dict[str, int]] = {
 
 MIB: Final = 1024**2
 
-_AMOUNT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]*)", re.ASCII)
+_AMOUNT = re.compile(r"(?P<number>\d{1,40}(?:\.\d{1,40})?)\s*(?P<unit>[A-Za-z]*)", re.ASCII)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
 _SECONDS_OF_UNIT: Final[dict[str, int]] = {
     "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800,

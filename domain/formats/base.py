@@ -17,9 +17,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
-    ValidatorFunctionWrapHandler,
     WithJsonSchema,
-    WrapValidator,
 )
 
 from xce.domain.errors import InputError, Problem
@@ -106,18 +104,6 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f
 
 #: A whole number of either sign that every reader of JSON keeps exact.
 Whole = Annotated[int, Field(strict=True, ge=-(2**53) + 1, le=2**53 - 1)]
-
-
-def one_problem(wanted: str) -> WrapValidator:
-    """Return a validator around a union that says once what was wanted, not once for each member."""
-
-    def check(value: object, handler: ValidatorFunctionWrapHandler) -> object:
-        try:
-            return handler(value)
-        except ValidationError:
-            raise ValueError(f"{value!r} is not {wanted}") from None
-
-    return WrapValidator(check)
 
 
 class Format(BaseModel):

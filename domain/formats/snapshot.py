@@ -4,10 +4,11 @@ What is in use on hosts, of shared resources and of limits follows from ``runnin
 Unknown is null, and neither zero nor free: see ``Shared.used_elsewhere`` and ``Template.price_per_hour``.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, cast
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 
@@ -22,7 +23,6 @@ from xce.domain.formats.base import (
     Time,
     Total,
     Whole,
-    one_problem,
 )
 from xce.domain.formats.snapshot_check import contradictions
 from xce.domain.values import AMOUNT_MAX
@@ -134,6 +134,28 @@ class LimitScope(StrEnum):
     GROUP = "group"
 
 
+def _scopes(value: object) -> LimitScope | tuple[LimitScope, ...] | None:
+    try:
+        if isinstance(value, list | tuple):
+            return tuple(LimitScope(scope) for scope in cast(Sequence[str], value))
+        return None if value is None else LimitScope(cast(str, value))
+    except ValueError:
+        wanted = ", ".join(LimitScope)
+        raise ValueError(f"{value!r} is not one of {wanted}, or a list of them") from None
+
+
+def _scopes_json(value: LimitScope | tuple[LimitScope, ...] | None) -> list[str] | str | None:
+    return [scope.value for scope in value] if isinstance(value, tuple) else value
+
+
+#: What a limit counts separately for; a plain validator, so that a mistake is told once and not for each form.
+Scopes = Annotated[
+    LimitScope | tuple[LimitScope, ...] | None,
+    PlainValidator(_scopes, json_schema_input_type=LimitScope | tuple[LimitScope, ...] | None),
+    PlainSerializer(_scopes_json, when_used="json"),
+]
+
+
 class Limit(Format):
     """At most ``amount`` of ``resource`` for the running jobs that match; separately for each value of ``per``."""
 
@@ -150,10 +172,7 @@ class Limit(Format):
         default=None, description="counts only what is used on these hosts"
     )
     arrays: tuple[Name, ...] | None = None
-    per: Annotated[
-        LimitScope | tuple[LimitScope, ...] | None,
-        one_problem("user, project, queue, host, array, group, or a list of them"),
-    ] = None
+    per: Scopes = None
 
 
 class Group(Format):
