@@ -13,6 +13,7 @@ from xce.domain.errors import InputError
 from xce.domain.formats.snapshot import Snapshot
 
 Document = dict[str, Any]
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 GOOD: Document = {
     "format": "xce.snapshot/1",
@@ -361,16 +362,14 @@ JSON_VALUES = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def places(value: Json, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return the paths of everything inside a document."""
     found: list[tuple[str | int, ...]] = [path] if path else []
     if isinstance(value, dict):
-        document: Document = value
-        for key, child in document.items():
+        for key, child in value.items():
             found += places(child, (*path, key))
     elif isinstance(value, list):
-        entries: list[Any] = value
-        for i, child in enumerate(entries):
+        for i, child in enumerate(value):
             found += places(child, (*path, i))
     return found
 
