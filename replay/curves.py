@@ -1,4 +1,4 @@
-"""What had been spent when, by template and resource."""
+"""Curves that the log alone tells: what had been spent when, and how many hosts there were, by template."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -7,7 +7,7 @@ from typing import Final
 
 from xce.replay.history import History
 from xce.replay.rounding import rounded
-from xce.replay.timeline import Timeline
+from xce.replay.timeline import Timeline, TimelineBuilder
 
 _SECOND: Final = timedelta(seconds=1)
 
@@ -61,3 +61,18 @@ def _spent(
         now = time
         series.append(rounded(spent, 6))
     return tuple(series)
+
+
+def hosts_timeline(history: History, end: datetime) -> Timeline:
+    """Return how many hosts of each template were in the cluster, at every time at which that changed."""
+    changes: list[tuple[datetime, str, int]] = []
+    for use in history.hosts.values():
+        if use.joined_at is not None:
+            changes.append((use.joined_at, use.template, 1))
+            changes.append((use.until or end, use.template, -1 if use.until else 0))
+    counts = dict.fromkeys(sorted({template for _, template, _ in changes}), 0)
+    builder = TimelineBuilder()
+    for at, template, change in sorted(changes):
+        counts[template] += change
+        builder.add(at, counts)
+    return builder.build()

@@ -1,0 +1,1 @@
+"""The HTML report of a simulation: one file that needs nothing else."""
