@@ -226,12 +226,12 @@ def _play(statistics: Statistics, workload: Workload, log: _Log) -> None:
     tokens = 0
     at = START
     while coming or waiting or running:
-        for end, job, host in sorted(running, key=lambda entry: entry[0]):
+        for end, job, place in sorted(running, key=lambda entry: entry[0]):
             if end <= at:
                 statistics.ended(job, end)
-                free[host] += job.shape.tasks
+                free[place] += job.shape.tasks
                 tokens -= bool(job.shape.resreq)
-                running.remove((end, job, host))
+                running.remove((end, job, place))
         while coming and START + timedelta(seconds=coming[0].submit) <= at:
             waiting.append(coming.pop(0))
         allocations: list[Allocation] = []
