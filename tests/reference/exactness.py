@@ -27,7 +27,7 @@ from xce.domain.formats.session_result import (
     SessionResult,
     Tightness,
 )
-from xce.domain.formats.snapshot import Snapshot, Template
+from xce.domain.formats.snapshot import OrderMode, Snapshot, Template
 from xce.domain.values import natural_key
 
 
@@ -46,6 +46,20 @@ class Case:
     @property
     def order(self) -> list[str]:
         return [name for name, many in self.result.demand.order for _ in range(many)]
+
+    @property
+    def judged(self) -> tuple[PlainJob, ...]:
+        """Return the examined jobs up to the one that, in strict order, keeps those behind it from counting."""
+        if self.snapshot.settings.order is not OrderMode.STRICT:
+            return self.examined
+        counted = {job.id for job in self.counted}
+        places = [place for place, job in enumerate(self.examined) if job.id not in counted]
+        return self.examined[: places[0] + 1] if places else self.examined
+
+    @property
+    def at_once(self) -> dict[str, str]:
+        """Return the judged jobs that are not counted whatever the catalog has, with the reason."""
+        return left_out_at_once(self.snapshot, self.judged, self.outcome.on_resources)
 
     @property
     def amounts(self) -> dict[str, int]:
@@ -105,6 +119,9 @@ def _lists(case: Case) -> Iterator[str]:
     examined = {job.id for job in case.examined}
     if odd := [job.id for job in case.counted if job.id not in examined]:
         yield f"counted, and not examined: {odd}"
+    judged = {job.id for job in case.judged}
+    if odd := [job.id for job in case.counted if job.id not in judged]:
+        yield f"counted behind a job that is not counted, in strict order: {odd}"
     if odd := [job.job for job in demand.impossible if job.job not in examined]:
         yield f"impossible, and not examined: {odd}"
     for jobs in (demand.impossible, demand.not_counted):
@@ -137,7 +154,7 @@ def _fixed_reasons(case: Case) -> dict[str, str]:
                 fixed[job.id] = f"unit unknown: {found[0].name}"
             case _:
                 fixed[job.id] = f"limit {found[0].name}"
-    return fixed | left_out_at_once(case.snapshot, case.examined, case.outcome.on_resources)
+    return fixed | case.at_once
 
 
 def _sound(case: Case) -> Iterator[str]:
@@ -309,21 +326,19 @@ def _provisioning(case: Case) -> Iterator[str]:
 
 
 def _impossible(case: Case) -> Iterator[str]:
-    at_once = left_out_at_once(case.snapshot, case.examined, case.outcome.on_resources)
     said = {job.job for job in case.result.demand.impossible}
     for job in case.examined:
-        if job.id in at_once:
+        if job.id in case.at_once:
             continue
         possible = possible_at_all(case.snapshot, case.outcome, case.supply, job)
         if possible and job.id in said:
             yield f"job {job.id} is called impossible and can run in an empty cluster"
-        if not possible and job.id not in said:
+        if not possible and job.id not in said and job in case.judged:
             yield f"job {job.id} cannot run even in an empty cluster and is not called impossible"
 
 
 def _complete(case: Case, budget: int) -> Iterator[str]:
-    at_once = left_out_at_once(case.snapshot, case.examined, case.outcome.on_resources)
-    candidates = [job for job in case.examined if job.id not in at_once]
+    candidates = [job for job in case.judged if job.id not in case.at_once]
     world = case.outcome.world.with_hosts(case.supply.in_flight_hosts)
     world = world.with_shared(case.supply.in_flight_counts).with_shared(case.supply.headroom)
     counted = {job.id for job in case.counted}

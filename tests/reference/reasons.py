@@ -26,6 +26,7 @@ from tests.reference.placing import (
 from tests.reference.world import Holding, Part, PlainJob, World, added
 from xce.domain.cluster.requirement import Per, Primary
 from xce.domain.formats.session_result import ReasonKind
+from xce.domain.values import natural_key
 
 KIND_ORDER = list(ReasonKind)
 
@@ -183,7 +184,7 @@ def joined(world: World, found: list[Found]) -> tuple[Found, ...]:
             hosts_of[key] = hosts_of.get(key)
         else:
             hosts_of[key] = (hosts_of.get(key) or set()) | set(one.hosts)
-    order = sorted(hosts_of, key=lambda key: (KIND_ORDER.index(key[0]), key[1] or ""))
+    order = sorted(hosts_of, key=lambda key: (KIND_ORDER.index(key[0]), natural_key(key[1] or "")))
     return tuple(
         Found(kind, name, _in_host_order(world, hosts_of[kind, name])) for kind, name in order
     )

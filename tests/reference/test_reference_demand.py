@@ -308,3 +308,15 @@ def test_jobs_past_the_cap_are_named_and_not_judged() -> None:
 
     assert wrong(given, [("T", 2)]) == ""
     assert "wanted ['j3']" in wrong(given, [("T", 2)], not_counted={"j3": "no room"})
+
+
+def test_in_strict_order_nothing_is_bought_behind_a_job_that_is_not_counted() -> None:
+    given = snapshot(
+        pending=[job("1"), job("2", tasks=(9, 9), resreq="span[hosts=1]"), job("3")],
+        settings={"order": "strict"},
+        catalog={"templates": [template("T", slots=1)]},
+    )
+    never = {"2": "needs 9 slots on one host"}
+
+    assert wrong(given, [("T", 1)], impossible=never, not_counted={"3": "behind job 2"}) == ""
+    assert "in strict order" in wrong(given, [("T", 2)], impossible=never)
