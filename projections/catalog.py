@@ -1,0 +1,371 @@
+"""The catalog: what could be obtained, and what is on its way; and the providers as the policy sees them.
+
+One line for each template and price, its room summed over the providers (see ``domain/policy/lines``). Room is what the limits leave
+beyond everything that exists or is asked, in a size that can be asked. What a line promises is what each of its providers promises.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from math import lcm
+from typing import Any, Final
+
+from xce.domain.events.ids import name_of
+from xce.domain.formats.policy import Pause
+from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.formats.snapshot import (
+    Attribute,
+    Catalog,
+    Countable,
+    InFlight,
+    InFlightCount,
+    InFlightHost,
+    Template,
+)
+from xce.domain.policy.granularity import Sizes
+from xce.domain.policy.lines import line_ids
+from xce.domain.policy.times import later
+from xce.domain.provisioning.provider import Provider
+from xce.domain.values import natural_key
+from xce.projections.inventory import LiveInventory
+from xce.projections.projection import Projection, State
+from xce.projections.rows import InstanceRow, RequestRow
+from xce.projections.totals import SharedTotals
+
+#: Room where neither template nor provider has a limit of its own.
+UNLIMITED: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """One provider's offer of one template."""
+
+    provider: ProviderDescription
+    template: TemplateOffer
+    price: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The offers of one template at one price, the preferred one first; ``past``: nobody offers it any more."""
+
+    id: str
+    offers: tuple[_Offer, ...]
+    past: bool
+
+
+#: The lines of one template, by price.
+_Lines = dict[Decimal | None, _Line]
+
+
+class LiveCatalog(Projection):
+    """The catalog at the position reached.
+
+    It folds what providers say of themselves; what exists and is asked it reads from the inventory and the totals, which must be at
+    the same position (``Projections`` sees to that).
+    """
+
+    def __init__(
+        self, inventory: LiveInventory, totals: SharedTotals, templates: Iterable[Template] = ()
+    ) -> None:
+        """Make it.
+
+        Args:
+            inventory: what exists and is asked.
+            totals: the declared resources.
+            templates: static parts from the cluster's configuration; a field that is set there wins over the description.
+        """
+        super().__init__()
+        self._inventory = inventory
+        self._totals = totals
+        self._static = {template.id: template for template in templates}
+        self._providers: dict[str, ProviderDescription] = {}
+        #: Every template a provider ever offered, as it last did: what is in flight of it keeps its promise.
+        self._offered: dict[tuple[str, str], TemplateOffer] = {}
+        self._pauses: dict[tuple[str, str | None], Pause] = {}
+        self._version = 0
+        self._made_of: tuple[int, int, int] | None = None
+        self._good_from: datetime | None = None
+        self._good_until: datetime | None = None
+        self._view = Catalog()
+        self._described_of: tuple[int, int] | None = None
+        self._descriptions: tuple[ProviderDescription, ...] = ()
+        self._on(Provider.Described, self._fold_described)
+        self._on(Provider.Paused, self._fold_paused)
+        self._on(Provider.Resumed, self._fold_resumed)
+
+    # -------------------------------------------------------------------- views
+    def view(self, now: datetime) -> Catalog:
+        """Return the catalog; ``now`` says which pauses hold."""
+        made_of = (self._version, self._inventory.version, self._totals.version)
+        if made_of != self._made_of or not self._is_good(now):
+            self._view = self._make(now)
+            self._made_of = made_of
+            ends = [pause.until for pause in self._pauses.values() if pause.until > now]
+            self._good_from, self._good_until = now, min(ends, default=None)
+        return self._view
+
+    def descriptions(self) -> tuple[ProviderDescription, ...]:
+        """Return the providers as the policy sees them: resources only as far as the cluster's configuration lets them lend."""
+        made_of = (self._version, self._totals.version)
+        if made_of != self._described_of:
+            self._descriptions = tuple(self._within_totals(p) for p in self._providers.values())
+            self._described_of = made_of
+        return self._descriptions
+
+    def pauses(self, now: datetime) -> tuple[Pause, ...]:
+        """Return the pauses that hold."""
+        return tuple(pause for pause in self._pauses.values() if pause.until > now)
+
+    def state(self) -> State:
+        """Return all that was folded as a comparable value."""
+        return {
+            "providers": dict(self._providers),
+            "offered": dict(self._offered),
+            "pauses": dict(self._pauses),
+        }
+
+    # ---------------------------------------------------------------- providers
+    def _fold_described(self, event: Provider.Described, position: int) -> None:
+        self._version += 1
+        self._providers[event.description.name] = event.description
+        for template in event.description.templates:
+            self._offered[event.description.name, template.template_id] = template
+
+    def _fold_paused(self, event: Provider.Paused, position: int) -> None:
+        self._version += 1
+        provider = name_of(event.originator_id)
+        self._pauses[provider, event.item] = Pause(
+            provider=provider, item=event.item, until=event.until, why=event.why
+        )
+
+    def _fold_resumed(self, event: Provider.Resumed, position: int) -> None:
+        self._version += 1
+        self._pauses.pop((name_of(event.originator_id), event.item), None)
+
+    def _is_good(self, now: datetime) -> bool:
+        return (
+            self._good_from is not None
+            and now >= self._good_from
+            and (self._good_until is None or now < self._good_until)
+        )
+
+    def _make(self, now: datetime) -> Catalog:
+        lines = self._lines()
+        starting, asked = self._inventory.in_flight()
+        hosts = [
+            *(self._starting(row, lines) for row in starting),
+            *(host for row in asked if row.kind is Kind.HOST for host in self._asked(row, lines)),
+        ]
+        hosts.sort(key=lambda host: natural_key(host.id))
+        wanted = {host.template for host in hosts}
+        shown = [
+            line
+            for of_template in lines.values()
+            for line in of_template.values()
+            if not line.past or line.id in wanted
+        ]
+        shown.sort(key=lambda line: natural_key(line.id))
+        return Catalog.model_construct(
+            templates=tuple(self._template(line, now) for line in shown),
+            countable=tuple(self._countables(now)),
+            in_flight=InFlight.model_construct(
+                hosts=tuple(hosts),
+                counts=tuple(
+                    InFlightCount.model_construct(name=total.name, amount=total.in_flight)
+                    for total in self._totals.all()
+                    if total.in_flight
+                ),
+            ),
+        )
+
+    # ---------------------------------------------------------------- templates
+    def _lines(self) -> dict[str, _Lines]:
+        """Return the lines of each template: of those who offer it now, else of those who did."""
+        now: dict[str, list[_Offer]] = {}
+        past: dict[str, list[_Offer]] = {}
+        for (name, template), offer in self._offered.items():
+            provider = self._providers[name]
+            found = now if offer in provider.templates else past
+            found.setdefault(template, []).append(
+                _Offer(provider, offer, self._price(provider, offer))
+            )
+        return {
+            template: _lines_of(
+                template, now.get(template, []) or past[template], template not in now
+            )
+            for template in now | past
+        }
+
+    def _price(self, provider: ProviderDescription, offer: TemplateOffer) -> Decimal | None:
+        static = self._static.get(offer.template_id)
+        if static is not None and "price_per_hour" in static.model_fields_set:
+            return static.price_per_hour
+        return provider.price_of(offer)
+
+    def _template(self, line: _Line, now: datetime) -> Template:
+        first = line.offers[0]
+        paused = {offer.provider.name: self._paused(offer, now) for offer in line.offers}
+        usable = [offer for offer in line.offers if paused[offer.provider.name] is None]
+        ends = [pause for pause in paused.values() if pause is not None]
+        pause = min(ends, key=lambda end: (end.until, end.why)) if not usable else None
+        fields: dict[str, Any] = {
+            "attributes": _common(offer.template.attributes for offer in line.offers),
+            "provides": _least(offer.template.provides for offer in line.offers),
+            "priority": first.template.priority,
+            "price_per_hour": first.price,
+            "lead_time": first.provider.lead_time.p50 or None,
+        }
+        static = self._static.get(first.template.template_id)
+        if static is not None:
+            fields |= {
+                name: getattr(static, name) for name in fields if name in static.model_fields_set
+            }
+        return Template.model_construct(
+            id=line.id,
+            allowed=0 if line.past else sum(map(self._room, usable or line.offers)),
+            paused_until=None if pause is None else pause.until,
+            paused_why=None if pause is None else pause.why,
+            **fields,
+        )
+
+    def _room(self, offer: _Offer) -> int:
+        """Return how many more hosts can be asked of an offer."""
+        provider, template = offer.provider, offer.template
+        used = self._inventory.hosts_of
+        room = UNLIMITED
+        if template.max_number >= 0:
+            room = min(room, template.max_number - used[provider.name, template.template_id])
+        if provider.capacity is not None:
+            here = sum(count for (owner, _), count in used.items() if owner == provider.name)
+            room = min(room, provider.capacity - here)
+        grain = provider.granularity
+        return Sizes.of(grain.minimum, grain.step).down(max(0, room))
+
+    def _paused(self, offer: _Offer, now: datetime) -> Pause | None:
+        return self._pause_of(offer.provider.name, offer.template.template_id, now)
+
+    def _pause_of(self, provider: str, item: str, now: datetime) -> Pause | None:
+        """Return the pause of an item, or of its whole provider, that lasts longest."""
+        found = [self._pauses.get((provider, item)), self._pauses.get((provider, None))]
+        holding = [pause for pause in found if pause is not None and pause.until > now]
+        return max(holding, key=lambda pause: (pause.until, pause.why), default=None)
+
+    # ---------------------------------------------------------------- in flight
+    def _starting(self, row: InstanceRow, lines: Mapping[str, _Lines]) -> InFlightHost:
+        """A host that was granted and has not joined goes by the instance's id."""
+        line = _line_of(lines, row.template, row.price)
+        request = self._inventory.request(row.request)
+        since = row.granted_at if request is None else request.asked_at
+        return InFlightHost.model_construct(
+            id=row.id,
+            template=line.id,
+            expected_name=row.expected_name,
+            ready_at=_ready_at(line, row.provider, since),
+        )
+
+    def _asked(self, row: RequestRow, lines: Mapping[str, _Lines]) -> list[InFlightHost]:
+        """A host that was asked and not answered is supply already (F01); it goes by its number in the request."""
+        line = _line_of(lines, row.item, row.price)
+        ready_at = _ready_at(line, row.provider, row.asked_at)
+        return [
+            InFlightHost.model_construct(
+                id=f"{row.id}/{number}", template=line.id, expected_name=None, ready_at=ready_at
+            )
+            for number in range(row.amount - row.open + 1, row.amount + 1)
+        ]
+
+    # ---------------------------------------------------------------- countable
+    def _countables(self, now: datetime) -> Iterable[Countable]:
+        for total in sorted(self._totals.all(), key=lambda total: natural_key(total.name)):
+            provider = self._providers.get(total.provider or "")
+            offer = None if provider is None else _resource(provider, total.name)
+            if provider is None or offer is None:
+                continue
+            headroom = None
+            if self._pause_of(provider.name, total.name, now) is not None:
+                headroom = 0
+            elif offer.capacity is not None:
+                left = offer.capacity - self._inventory.units_of[provider.name, total.name]
+                step = lcm(offer.step, total.step)
+                headroom = max(0, min(left, total.headroom)) // step * step
+            yield Countable.model_construct(
+                name=total.name, headroom=headroom, price_per_hour=provider.price_of(offer)
+            )
+
+    def _within_totals(self, provider: ProviderDescription) -> ProviderDescription:
+        """Return a description whose resources lend what the cluster's configuration allows (``max_borrow``, step, hold)."""
+        resources = tuple(self._within_total(provider, offer) for offer in provider.resources)
+        if resources == provider.resources:
+            return provider
+        return provider.model_copy(update={"resources": resources})
+
+    def _within_total(self, provider: ProviderDescription, offer: ResourceOffer) -> ResourceOffer:
+        total = self._totals.get(offer.name)
+        if total is None:
+            return offer
+        lends = total.max_borrow if total.provider == provider.name else 0
+        return offer.model_copy(
+            update={
+                "capacity": None if offer.capacity is None else min(offer.capacity, lends),
+                "step": lcm(offer.step, total.step),
+                "minimum_hold": max(offer.minimum_hold, total.min_hold),
+            }
+        )
+
+
+# --------------------------------------------------------------------- helpers
+def _lines_of(template: str, offers: list[_Offer], past: bool) -> _Lines:
+    offers = sorted(
+        offers, key=lambda offer: (-offer.provider.priority, natural_key(offer.provider.name))
+    )
+    names = line_ids(template, (offer.price for offer in offers))
+    return {
+        price: _Line(name, tuple(offer for offer in offers if offer.price == price), past)
+        for price, name in names.items()
+    }
+
+
+def _line_of(lines: Mapping[str, _Lines], template: str, price: Decimal | None) -> _Line:
+    """Return the line of what was bought at a price; one of another price where nobody asks that price any more."""
+    of_template = lines[template]
+    if price in of_template:
+        return of_template[price]
+    return min(of_template.values(), key=lambda line: natural_key(line.id))
+
+
+def _ready_at(line: _Line, provider: str, since: datetime) -> datetime | None:
+    for offer in line.offers:
+        if offer.provider.name == provider and offer.provider.lead_time.p50:
+            return later(since, offer.provider.lead_time.p50)
+    return None
+
+
+def _resource(provider: ProviderDescription, name: str) -> ResourceOffer | None:
+    return next((offer for offer in provider.resources if offer.name == name), None)
+
+
+def _common(promises: Iterable[Mapping[str, Attribute]]) -> dict[str, Attribute]:
+    """Return the attributes that all promise alike."""
+    first, *others = promises
+    return {
+        name: value
+        for name, value in first.items()
+        if all(name in other and _same(other[name], value) for other in others)
+    }
+
+
+def _same(one: Attribute, other: Attribute) -> bool:
+    """A flag is not a number, whatever Python says."""
+    return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+def _least(promises: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the amounts that all promise at least."""
+    first, *others = promises
+    return {
+        name: min(amount, *(other[name] for other in others)) if others else amount
+        for name, amount in first.items()
+        if all(name in other for other in others)
+    }

@@ -1,0 +1,159 @@
+"""What the inventory keeps of each request, instance and grant, and how the policy reads it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.provider import Kind
+from xce.domain.provisioning.grant import GrantState
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import OPEN, RequestState
+
+
+@dataclass(slots=True)
+class RequestRow:
+    """A request that is open, or of which something still lives.
+
+    Attributes:
+        live: instances and grants it brought that have not ended.
+    """
+
+    id: str
+    provider: str
+    kind: Kind
+    item: str
+    amount: int
+    asked_at: datetime
+    asked_position: int
+    deadline: datetime
+    price: Decimal | None
+    state: RequestState = RequestState.INTENDED
+    granted: int = 0
+    failed: int = 0
+    live: int = 0
+    theirs: str | None = None
+    _entry: RequestEntry | None = field(default=None, compare=False)
+
+    @property
+    def open(self) -> int:
+        """What is asked and not answered."""
+        if self.state not in OPEN:
+            return 0
+        return max(0, self.amount - self.granted - self.failed)
+
+    def entry(self) -> RequestEntry:
+        """Return it as the policy reads it."""
+        if self._entry is None:
+            host = self.kind is Kind.HOST
+            self._entry = RequestEntry.model_construct(
+                id=self.id,
+                provider=self.provider,
+                kind=self.kind,
+                template=self.item if host else None,
+                resource=None if host else self.item,
+                amount=self.amount,
+                granted=self.granted,
+                failed=self.failed,
+                state=self.state,
+                asked_at=self.asked_at,
+                asked_position=self.asked_position,
+                deadline=self.deadline,
+                price_per_hour=self.price,
+                provider_request_id=self.theirs,
+            )
+        return self._entry
+
+    def touch(self) -> None:
+        """Forget the entry that was made of it."""
+        self._entry = None
+
+
+@dataclass(slots=True)
+class InstanceRow:
+    """An instance that exists."""
+
+    id: str
+    provider: str
+    template: str
+    request: str
+    machine: str
+    expected_name: str | None
+    granted_at: datetime
+    hold_until: datetime | None
+    price: Decimal | None
+    state: InstanceState = InstanceState.STARTING
+    host: str | None = None
+    joined_at: datetime | None = None
+    return_id: str | None = None
+    _entry: InstanceEntry | None = field(default=None, compare=False)
+
+    def entry(self) -> InstanceEntry:
+        """Return it as the policy reads it."""
+        if self._entry is None:
+            self._entry = InstanceEntry.model_construct(
+                id=self.id,
+                provider=self.provider,
+                template=self.template,
+                request=self.request,
+                state=self.state,
+                machine=self.machine,
+                host=self.host,
+                granted_at=self.granted_at,
+                joined_at=self.joined_at,
+                hold_until=self.hold_until,
+                price_per_hour=self.price,
+                return_id=self.return_id,
+            )
+        return self._entry
+
+    def touch(self) -> None:
+        """Forget the entry that was made of it."""
+        self._entry = None
+
+
+@dataclass(slots=True)
+class GrantRow:
+    """A grant of which the lender has not all back.
+
+    Attributes:
+        returns: amounts on their way back, by return id.
+    """
+
+    id: str
+    provider: str
+    resource: str
+    request: str
+    amount: int
+    granted_at: datetime
+    hold_until: datetime | None
+    expires_at: datetime | None
+    price: Decimal | None
+    state: GrantState = GrantState.ACTIVE
+    returned: int = 0
+    returns: dict[str, int] = field(default_factory=dict[str, int])
+    _entry: GrantEntry | None = field(default=None, compare=False)
+
+    def entry(self) -> GrantEntry:
+        """Return it as the policy reads it."""
+        if self._entry is None:
+            self._entry = GrantEntry.model_construct(
+                id=self.id,
+                provider=self.provider,
+                resource=self.resource,
+                request=self.request,
+                amount=self.amount,
+                returning=sum(self.returns.values()),
+                returned=self.returned,
+                state=self.state,
+                granted_at=self.granted_at,
+                hold_until=self.hold_until,
+                expires_at=self.expires_at,
+                price_per_hour=self.price,
+                return_id=next(iter(self.returns), None),
+            )
+        return self._entry
+
+    def touch(self) -> None:
+        """Forget the entry that was made of it."""
+        self._entry = None

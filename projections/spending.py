@@ -1,0 +1,213 @@
+"""What everything cost so far, and what it costs per hour now.
+
+A host costs from its grant to its confirmed end, a unit from its grant until the lender has it back; in the units its provider
+bills. An unknown price is not zero: what has none is counted beside the cost.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import Final
+
+from xce.domain.events.base import DomainEvent
+from xce.domain.formats.provider import Billing, Kind
+from xce.domain.policy import money
+from xce.domain.policy.billing import billed
+from xce.domain.provisioning.grant import Grant
+from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.provider import Provider
+from xce.domain.values import natural_key
+from xce.projections.projection import Projection, State
+
+_SECOND: Final = timedelta(seconds=1)
+
+_Key = tuple[str, Kind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SpendingLine:
+    """What one provider's template or resource cost.
+
+    Attributes:
+        live: hosts or units that cost now.
+        ended: hosts or units that have ended.
+        used: host or unit time, up to now.
+        billed: the time that is paid for, up to now.
+        cost: of all that has a known price; in the controller's currency, to the millionth.
+        per_hour: what the live part with a known price costs.
+        unpriced: hosts or units, live or ended, of unknown price.
+    """
+
+    provider: str
+    kind: Kind
+    item: str
+    live: int
+    ended: int
+    used: timedelta
+    billed: timedelta
+    cost: Decimal
+    per_hour: Decimal
+    unpriced: int
+
+
+@dataclass(slots=True)
+class _Ended:
+    """What has ended of one line. ``cost`` is in millionths times seconds."""
+
+    amount: int = 0
+    used: timedelta = timedelta(0)
+    billed: int = 0
+    cost: int = 0
+    unpriced: int = 0
+
+
+@dataclass(slots=True)
+class _Live:
+    """One host, or one grant, that costs. ``price`` is in millionths per hour; None: unknown."""
+
+    key: _Key
+    amount: int
+    price: int | None
+    since: datetime
+    billing: Billing
+    returns: dict[str, int] = field(default_factory=dict[str, int])
+
+
+class Spending(Projection):
+    """Costs at the position reached."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ended: dict[_Key, _Ended] = {}
+        self._live: dict[str, _Live] = {}
+        self._billing: dict[str, Billing] = {}
+        self._on(Provider.Described, self._described)
+        self._on(Instance.Granted, self._instance_granted)
+        self._on(Instance.Returned, self._all_ended)
+        self._on(Instance.Lost, self._all_ended)
+        self._on(Grant.Granted, self._grant_granted)
+        self._on(Grant.ReturnStarted, self._return_started)
+        self._on(Grant.ReturnConfirmed, self._return_confirmed)
+        self._on(Grant.ReturnRefused, self._return_refused)
+        self._on(Grant.Lost, self._all_ended)
+
+    # -------------------------------------------------------------------- views
+    def lines(self, now: datetime) -> tuple[SpendingLine, ...]:
+        """Return what each provider's templates and resources cost up to ``now``, by provider and name."""
+        live: dict[_Key, list[_Live]] = {}
+        for part in self._live.values():
+            live.setdefault(part.key, []).append(part)
+        keys = sorted(
+            self._ended, key=lambda key: (natural_key(key[0]), key[1], natural_key(key[2]))
+        )
+        return tuple(_line(key, self._ended[key], live.get(key, []), now) for key in keys)
+
+    def cost_at(self, now: datetime, provider: str | None = None) -> Decimal:
+        """Return what all lines, or those of one provider, cost up to ``now``: the exact sum of the lines."""
+        return reduce(money.plus, (line.cost for line in self._of(provider, now)), money.ZERO)
+
+    def per_hour(self, now: datetime, provider: str | None = None) -> Decimal:
+        """Return what everything that lives and has a known price costs per hour."""
+        return reduce(money.plus, (line.per_hour for line in self._of(provider, now)), money.ZERO)
+
+    def _of(self, provider: str | None, now: datetime) -> Iterator[SpendingLine]:
+        return (line for line in self.lines(now) if provider in (None, line.provider))
+
+    def state(self) -> State:
+        """Return all that was folded as a comparable value."""
+        return {
+            "ended": {
+                key: (row.amount, row.used, row.billed, row.cost, row.unpriced)
+                for key, row in self._ended.items()
+            },
+            "live": {
+                name: (row.key, row.amount, row.price, row.since, row.billing, dict(row.returns))
+                for name, row in self._live.items()
+            },
+            "billing": dict(self._billing),
+        }
+
+    # -------------------------------------------------------------------- folds
+    def _described(self, event: Provider.Described, position: int) -> None:
+        self._billing[event.description.name] = event.description.billing
+
+    def _instance_granted(self, event: Instance.Granted, position: int) -> None:
+        key = (event.provider, Kind.HOST, event.template)
+        self._start(event, key, 1, event.price_per_hour, event.billing)
+
+    def _grant_granted(self, event: Grant.Granted, position: int) -> None:
+        key = (event.provider, Kind.COUNTABLE, event.resource)
+        billing = self._billing.get(event.provider) or Billing()
+        self._start(event, key, event.amount, event.price_per_hour, billing)
+
+    def _start(
+        self, event: DomainEvent, key: _Key, amount: int, price: Decimal | None, billing: Billing
+    ) -> None:
+        self._ended.setdefault(key, _Ended())
+        millionths = None if price is None else int(price.scaleb(6))
+        self._live[event.originator_id] = _Live(key, amount, millionths, event.timestamp, billing)
+
+    def _return_started(self, event: Grant.ReturnStarted, position: int) -> None:
+        self._live[event.originator_id].returns[event.return_id] = event.amount
+
+    def _return_refused(self, event: Grant.ReturnRefused, position: int) -> None:
+        del self._live[event.originator_id].returns[event.return_id]
+
+    def _return_confirmed(self, event: Grant.ReturnConfirmed, position: int) -> None:
+        part = self._live[event.originator_id]
+        self._end(event, part, part.returns.pop(event.return_id))
+
+    def _all_ended(self, event: DomainEvent, position: int) -> None:
+        part = self._live[event.originator_id]
+        self._end(event, part, part.amount)
+
+    def _end(self, event: DomainEvent, part: _Live, amount: int) -> None:
+        _add(self._ended[part.key], part, amount, event.timestamp)
+        part.amount -= amount
+        if not part.amount:
+            del self._live[event.originator_id]
+
+
+def _add(row: _Ended, part: _Live, amount: int, until: datetime) -> None:
+    """Count the use of ``amount`` up to a time."""
+    used = max(timedelta(0), until - part.since)
+    paid = billed(used, part.billing) // _SECOND * amount
+    row.amount += amount
+    row.used += used * amount
+    row.billed += paid
+    if part.price is None:
+        row.unpriced += amount
+    else:
+        row.cost += part.price * paid
+
+
+def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> SpendingLine:
+    row = _Ended(ended.amount, ended.used, ended.billed, ended.cost, ended.unpriced)
+    for part in live:
+        _add(row, part, part.amount, now)
+    per_hour = sum(part.amount * part.price for part in live if part.price is not None)
+    return SpendingLine(
+        provider=key[0],
+        kind=key[1],
+        item=key[2],
+        live=row.amount - ended.amount,
+        ended=ended.amount,
+        used=row.used,
+        billed=row.billed * _SECOND,
+        cost=_millionths(_rounded(row.cost, 3600)),
+        per_hour=_millionths(per_hour),
+        unpriced=row.unpriced,
+    )
+
+
+def _rounded(dividend: int, divisor: int) -> int:
+    """Return the quotient, rounded half to even."""
+    whole, rest = divmod(dividend, divisor)
+    return whole + (2 * rest > divisor or (2 * rest == divisor and whole % 2 == 1))
+
+
+def _millionths(number: int) -> Decimal:
+    """Return so many millionths, exactly, whatever the decimal context."""
+    return Decimal((0, tuple(map(int, str(number))), -6))
