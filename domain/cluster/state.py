@@ -1,0 +1,354 @@
+"""What is free at one moment of a session: hosts as columns of integers, meters as one list.
+
+Only amounts change; which hosts a request matches never does. Amounts go down and hosts are added at the
+end, so a place in a list of hosts before which nothing fits stays such a place: that is what makes trying
+many equal jobs cheap without changing what is found.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from xce.domain.cluster.hosts import HostList
+from xce.domain.cluster.kinds import HostKind
+from xce.domain.cluster.limits import Guarantee, Meters, PlacedUse, Share
+from xce.domain.cluster.requests import Amounts, Request
+
+#: User and run limit, each None where no host asks for it.
+Admission = tuple[str | None, timedelta | None]
+
+
+class Scope:
+    """Which hosts one request of one kind of user may use; compared by identity.
+
+    Attributes:
+        number: place in the lists of views.
+    """
+
+    __slots__ = ("_base", "admission", "number", "request")
+
+    def __init__(self, number: int, request: Request, admission: Admission) -> None:
+        self.number = number
+        self.request = request
+        self.admission = admission
+        self._base: list[int] | None = None
+
+    def base(self, ground: "Ground") -> list[int]:
+        """Return the real hosts that match, in host order."""
+        if self._base is None:
+            candidates = ground.admitted(self.admission)
+            request = self.request
+            if request.select is None and not request.same:
+                self._base = candidates
+            else:
+                kinds = ground.hosts.kinds
+                self._base = [place for place in candidates if self.takes(kinds[place])]
+        return self._base
+
+    def takes(self, kind: HostKind) -> bool:
+        """Return whether hosts of this kind match."""
+        return self.request.matches(kind)
+
+
+class Ground:
+    """What does not change during a session: the real hosts, who may use them, the meters."""
+
+    __slots__ = ("_admitted", "_scopes", "guarantees", "hosts", "meters", "now", "scopes")
+
+    def __init__(
+        self, hosts: HostList, meters: Meters, guarantees: tuple[Guarantee, ...], now: datetime
+    ) -> None:
+        self.hosts = hosts
+        self.meters = meters
+        self.guarantees = guarantees
+        self.now = now
+        self.scopes: list[Scope] = []
+        self._scopes: dict[tuple[Request, Admission], Scope] = {}
+        self._admitted: dict[Admission, list[int]] = {}
+
+    def admission(self, user: str, run_limit: timedelta | None) -> Admission:
+        """Return what decides which hosts admit a job."""
+        return (
+            user if user in self.hosts.owners else None,
+            run_limit if self.hosts.available_until else None,
+        )
+
+    def admitted(self, admission: Admission) -> list[int]:
+        """Return the open hosts that admit such jobs, in host order."""
+        known = self._admitted.get(admission)
+        if known is None:
+            user, run_limit = admission
+            shut = {place for place, owner in self.hosts.exclusive_to.items() if owner != user}
+            for place, until in self.hosts.available_until.items():
+                if run_limit is None or self.now + run_limit > until:
+                    shut.add(place)
+            known = self._admitted[admission] = [
+                place
+                for place, is_open in enumerate(self.hosts.is_open)
+                if is_open and place not in shut
+            ]
+        return known
+
+    def scope(self, request: Request, admission: Admission) -> Scope:
+        """Return the scope of a request; one object for equal arguments."""
+        known = self._scopes.get((request, admission))
+        if known is None:
+            known = self._scopes[request, admission] = Scope(len(self.scopes), request, admission)
+            self.scopes.append(known)
+        return known
+
+
+class View:
+    """The hosts of one scope in one state, in the order in which the request tries them.
+
+    Attributes:
+        hosts: places of hosts.
+        seen: how many hosts of the state were looked at.
+        cursors: by bucket, a position in ``hosts`` before which it fits nowhere.
+        groups: with ``same``, the hosts of each value, by their first host; else ``hosts`` alone.
+    """
+
+    __slots__ = ("cursors", "groups", "hosts", "matching", "seen")
+
+    def __init__(self, matching: list[int], seen: int) -> None:
+        #: In host order; the same list as ``hosts`` where the request has no order of its own.
+        self.matching = matching
+        self.hosts = matching
+        self.groups: list[list[int]] = [matching]
+        self.seen = seen
+        self.cursors: dict[int, int] = {}
+
+
+class State:
+    """Free amounts of hosts and meters at one moment.
+
+    Attributes:
+        count: hosts, real and added.
+        names: how lists of hosts in limits name each host; None: they do not.
+        free: a column of free amounts for each resource.
+        left: what is left of each meter, by its number.
+        busy: hosts that have a job; ``shut``: those that an exclusive job has.
+    """
+
+    __slots__ = (
+        "_views", "busy", "count", "free", "granted", "ground", "kinds", "left", "names", "placed", "shut",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, ground: Ground) -> None:
+        hosts = ground.hosts
+        self.ground = ground
+        self.count = len(hosts.hosts)
+        self.names: list[str | None] = [*hosts.names]
+        #: Kinds of the added hosts only; those of real hosts are in ``ground``.
+        self.kinds: list[HostKind] = []
+        self.free: dict[str, list[int]] = {name: column[:] for name, column in hosts.totals.items()}
+        self.left: list[int] = [meter.start for meter in ground.meters.all]
+        self.placed: PlacedUse = ground.meters.placed_use
+        self.busy: set[int] = set()
+        self.shut: set[int] = set()
+        #: By guarantee: what its group uses, and the classes of its jobs that wait and could start.
+        self.granted: list[int] = [0] * len(ground.guarantees)
+        self.waiting: list[dict[object, int]] = [{} for _ in ground.guarantees]
+        self._views: list[View | None] = []
+
+    def copy(self) -> "State":
+        """Return a copy that changes for itself; who waits is not copied."""
+        made = State.__new__(State)
+        made.ground = self.ground
+        made.count = self.count
+        made.names = self.names[:]
+        made.kinds = self.kinds[:]
+        made.free = {name: column[:] for name, column in self.free.items()}
+        made.left = self.left[:]
+        made.placed = self.placed.copy()
+        made.busy = self.busy.copy()
+        made.shut = self.shut.copy()
+        made.granted = self.granted[:]
+        made.waiting = [{} for _ in self.waiting]
+        made._views = []
+        return made
+
+    # hosts
+
+    def kind(self, place: int) -> HostKind:
+        """Return the kind of a host."""
+        real = self.ground.hosts.hosts
+        return (
+            self.ground.hosts.kinds[place] if place < len(real) else self.kinds[place - len(real)]
+        )
+
+    def is_open(self, place: int) -> bool:
+        """Return whether a host takes work; added hosts do."""
+        is_open = self.ground.hosts.is_open
+        return place >= len(is_open) or is_open[place]
+
+    def add_host(self, kind: HostKind, name: str | None = None) -> int:
+        """Add an empty host at the end of the host order and return its place."""
+        totals = kind.totals
+        for resource in totals:
+            if resource not in self.free:
+                self.free[resource] = [0] * self.count
+        for resource, column in self.free.items():
+            column.append(totals.get(resource, 0))
+        self.names.append(name)
+        self.kinds.append(kind)
+        self.count += 1
+        return self.count - 1
+
+    def remove_last_host(self) -> None:
+        """Undo the last ``add_host``; nothing may be on the host."""
+        self.count -= 1
+        gone = self.count
+        self.names.pop()
+        self.kinds.pop()
+        for column in self.free.values():
+            column.pop()
+        for view in self._views:
+            if view is None or view.seen <= gone:
+                continue
+            view.seen = gone
+            if view.matching and view.matching[-1] == gone:
+                view.matching.pop()
+                if view.hosts is not view.matching:
+                    view.hosts.remove(gone)
+                    view.cursors.clear()
+                if len(view.groups) > 1 or view.groups[0] is not view.hosts:
+                    view.groups = [
+                        kept for group in view.groups if (kept := [p for p in group if p != gone])
+                    ]
+                else:
+                    size = len(view.hosts)
+                    for bucket, position in view.cursors.items():
+                        if position > size:
+                            view.cursors[bucket] = size
+
+    def view(self, scope: Scope) -> View:
+        """Return the hosts of a scope, all that were added so far included."""
+        number = scope.number
+        views = self._views
+        if number >= len(views):
+            views.extend([None] * (len(self.ground.scopes) - len(views)))
+        view = views[number]
+        if view is None:
+            view = views[number] = View(scope.base(self.ground)[:], len(self.ground.hosts.hosts))
+            self._arrange(view, scope.request)
+        if view.seen < self.count:
+            self._extend(view, scope)
+        return view
+
+    def _extend(self, view: View, scope: Scope) -> None:
+        real = len(self.ground.hosts.hosts)
+        more = [
+            place for place in range(view.seen, self.count) if scope.takes(self.kinds[place - real])
+        ]
+        view.seen = self.count
+        if more:
+            view.matching.extend(more)
+            self._arrange(view, scope.request)
+
+    def _arrange(self, view: View, request: Request) -> None:
+        if not request.order and not request.same:
+            return
+        if request.order:
+            kinds = [*self.ground.hosts.kinds, *self.kinds]
+            view.hosts = request.in_order(view.matching, kinds)
+            view.cursors.clear()
+        view.groups = [view.hosts]
+        if request.same:
+            groups: dict[object, list[int]] = {}
+            for place in view.hosts:
+                value = request.same_value(self.kind(place))
+                if value is not None:
+                    groups.setdefault(value, []).append(place)
+            view.groups = list(groups.values())
+
+    # amounts
+
+    def column(self, resource: str) -> list[int]:
+        """Return the free amounts of a resource; all 0 where no host lists it."""
+        column = self.free.get(resource)
+        if column is None:
+            column = self.free[resource] = [0] * self.count
+        return column
+
+    def debit(self, place: int, amounts: Amounts) -> None:
+        """Take amounts from a host."""
+        free = self.free
+        for resource, amount in amounts:
+            free[resource][place] -= amount
+
+    def credit(self, place: int, amounts: Amounts) -> None:
+        """Give amounts back to a host."""
+        free = self.free
+        for resource, amount in amounts:
+            free[resource][place] += amount
+
+    def first_fit(
+        self, hosts: Sequence[int], start: int, amounts: Amounts, barred: Collection[int]
+    ) -> int:
+        """Return the first position from ``start`` on whose host has the amounts and is not barred, or -1."""
+        if len(amounts) == 2:
+            (name, wanted), (other_name, other_wanted) = amounts
+            column, other = self.column(name), self.column(other_name)
+            for position in range(start, len(hosts)):
+                place = hosts[position]
+                if (
+                    column[place] >= wanted
+                    and other[place] >= other_wanted
+                    and (not barred or place not in barred)
+                ):
+                    return position
+            return -1
+        if len(amounts) == 1:
+            ((name, wanted),) = amounts
+            column = self.column(name)
+            for position in range(start, len(hosts)):
+                place = hosts[position]
+                if column[place] >= wanted and (not barred or place not in barred):
+                    return position
+            return -1
+        rows = [(self.column(name), wanted) for name, wanted in amounts]
+        for position in range(start, len(hosts)):
+            place = hosts[position]
+            if barred and place in barred:
+                continue
+            for column, wanted in rows:
+                if column[place] < wanted:
+                    break
+            else:
+                return position
+        return -1
+
+    def total_free(self, resource: str) -> int:
+        """Return what is free of a resource: of the shared resource, or on open hosts together."""
+        meter = self.ground.meters.shared.get(resource)
+        if meter is not None:
+            return max(0, self.left[meter.number])
+        column = self.free.get(resource)
+        if column is None:
+            return 0
+        return sum(
+            amount for place, amount in enumerate(column) if amount > 0 and self.is_open(place)
+        )
+
+    # jobs
+
+    def occupy(self, places: Iterable[int], *, exclusive: bool) -> None:
+        """Record that a job is on hosts."""
+        self.busy.update(places)
+        if exclusive:
+            self.shut.update(places)
+
+    def use_by_group(self, user: str, shares: Sequence[Share], shared: Mapping[str, int]) -> None:
+        """Count a started job for the guarantees of its user's groups."""
+        for number, guarantee in enumerate(self.ground.guarantees):
+            if user in guarantee.members:
+                amount = shared.get(guarantee.resource, 0)
+                amount += sum(uses.get(guarantee.resource, 0) for _, uses in shares)
+                self.granted[number] += amount
+
+    def no_longer_waits(self, job: object) -> None:
+        """Record that one job of a class has started, for the guarantees of its groups."""
+        for waiting in self.waiting:
+            if job in waiting:
+                waiting[job] -= 1

@@ -1,0 +1,199 @@
+"""The catalog pass: the jobs that failed on resources, tried again on what the catalog could bring.
+
+Each job is placed by the same allocator over real hosts with what phase 1 left free, hosts in flight, virtual
+hosts opened before, and then new virtual hosts. What it takes stays taken.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xce.domain.cluster.state import State
+from xce.domain.demand.sorting_out import Candidate
+from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
+from xce.domain.demand.template_choice import Option, cheapest
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.guarantees import kept_from
+from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
+
+#: Task counts up to which the fewest hosts of a template are found one by one; above by halving.
+_ONE_BY_ONE = 32
+
+
+class Counted(NamedTuple):
+    """A job that counts, with what the pass gave it."""
+
+    candidate: Candidate
+    placed: Placed
+
+
+class Pass:
+    """One run over the candidates in job order.
+
+    Attributes:
+        core: the state; it has all that is in flight, and the headroom as free amounts.
+        opened: the new hosts so far, in the order opened.
+        counted: the jobs that found a place, in job order.
+        failed: classes that found nothing. All that a class could have is tried for its first job, and
+            supply only shrinks, so the others find nothing either.
+    """
+
+    def __init__(self, core: State, supply: Supply) -> None:
+        self.core = core
+        self.supply = supply
+        self.first_new = core.count
+        self.opened: list[Offer] = []
+        self.room = {offer.number: offer.room for offer in supply.offers}
+        self.counted: list[Counted] = []
+        self.failed: set[JobClass] = set()
+        self._fits: dict[tuple[JobClass, int], bool] = {}
+
+    def try_job(self, candidate: Candidate, waiting: Sequence[Candidate]) -> bool:
+        """Place a job, opening hosts if it must be; ``waiting`` are the candidates behind it."""
+        job = candidate.job_class
+        if job in self.failed and not job.outside:
+            return False
+        placed = place(self.core, job, job.least) or self._open_for(job, waiting)
+        if placed is None:
+            self.failed.add(job)
+            return False
+        commit(self.core, placed)
+        if self.core.ground.guarantees:
+            self.core.no_longer_waits(job)
+        self.counted.append(Counted(candidate, placed))
+        return True
+
+    def _open_for(self, job: JobClass, waiting: Sequence[Candidate]) -> Placed | None:
+        for tier in self.supply.tiers:
+            options: list[Option] = []
+            for offer in tier:
+                if self.room[offer.number] > 0 and (hosts := self._fewest(job, offer)):
+                    options.append(Option(offer, hosts))
+            if options:
+                chosen = cheapest(options, self.room, waiting)
+                self._add([chosen.offer] * chosen.hosts)
+                placed = place(self.core, job, job.least)
+                assert placed is not None, "the fewest hosts that work do work"
+                return placed
+        return self._open_mix(job)
+
+    def _fewest(self, job: JobClass, offer: Offer) -> int:
+        """Return the fewest new hosts of one template with which the job has a place, 0 if none do."""
+        if _is_single(job):
+            key = (job, offer.number)
+            fits = self._fits.get(key)
+            if fits is None:
+                part = job.alternatives[0].parts[0]
+                fits = self._fits[key] = tasks_on_empty(part, offer.kind, 1) == 1 and all(
+                    offer.kind.totals.get(name, 0) >= amount
+                    for name, amount in part.request.bucket(1, first=True)
+                )
+            if not fits:
+                return 0
+            part = job.alternatives[0].parts[0]
+            left = self.core.left
+            return int(
+                all(
+                    left[number] >= a_task + once or a_task + once == 0
+                    for number, a_task, once in part.fixed
+                )
+            )
+        most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
+        if most <= _ONE_BY_ONE:
+            return next(
+                (hosts for hosts in range(1, most + 1) if self._works(job, offer, hosts)), 0
+            )
+        low, high = 1, most
+        if not self._works(job, offer, high):
+            return 0
+        while low < high:
+            middle = (low + high) // 2
+            if self._works(job, offer, middle):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _kept(self, job: JobClass, offer: Offer) -> int:
+        """Return how many more hosts could be needed because amounts are kept for groups."""
+        if not job.outside:
+            return 0
+        more = 0
+        for guarantee in self.core.ground.guarantees:
+            provides = offer.kind.totals.get(guarantee.resource, 0)
+            kept = sum(amount for _, amount in kept_from(self.core, job, guarantee.resource))
+            if provides > 0:
+                more += -(-kept // provides)
+        return more
+
+    def _works(self, job: JobClass, offer: Offer, hosts: int) -> bool:
+        """Return whether the job has a place with so many new hosts; nothing stays changed."""
+        for _ in range(hosts):
+            self.core.add_host(offer.kind)
+        try:
+            placed = place(self.core, job, job.least)
+            if placed is not None:
+                undo_placed(self.core, placed)
+            return placed is not None
+        finally:
+            for _ in range(hosts):
+                self.core.remove_last_host()
+
+    def _add(self, offers: Sequence[Offer]) -> None:
+        for offer in offers:
+            self.core.add_host(offer.kind)
+            self.opened.append(offer)
+            self.room[offer.number] -= 1
+
+    def _open_mix(self, job: JobClass) -> Placed | None:
+        """Place the job on new hosts of several templates, no single one having been enough."""
+        if _is_single(job):
+            return None
+        offers: list[Offer] = []
+        for tier in self.supply.tiers:
+            for offer in tier:
+                most = most_hosts_of(job, offer.kind) + self._kept(job, offer)
+                offers += [offer] * min(self.room[offer.number], most)
+            used = self._used_of(job, offers)
+            if used is not None:
+                return self._place_on_mix(job, self._without_spare(job, used))
+        return None
+
+    def _used_of(self, job: JobClass, offers: Sequence[Offer]) -> list[Offer] | None:
+        """Return those of the offered hosts that the job takes, None if it has no place on them."""
+        first = self.core.count
+        for offer in offers:
+            self.core.add_host(offer.kind)
+        try:
+            placed = place(self.core, job, job.least)
+            if placed is None:
+                return None
+            undo_placed(self.core, placed)
+            used = sorted({claim.place for claim in placed.claims if claim.place >= first})
+            return [offers[number - first] for number in used]
+        finally:
+            for _ in offers:
+                self.core.remove_last_host()
+
+    def _without_spare(self, job: JobClass, offers: list[Offer]) -> list[Offer]:
+        """Return a mix without hosts that are not needed, the least preferred dropped first."""
+        number = len(offers) - 1
+        while number >= 0:
+            used = self._used_of(job, [*offers[:number], *offers[number + 1 :]])
+            if used is not None:
+                offers = used
+            number = min(number, len(offers)) - 1
+        return offers
+
+    def _place_on_mix(self, job: JobClass, offers: list[Offer]) -> Placed | None:
+        if self._used_of(job, offers) is None:
+            return None
+        self._add(offers)
+        return place(self.core, job, job.least)
+
+
+def _is_single(job: JobClass) -> bool:
+    """Return whether the job is one task that only room, shared amounts and fixed limits can stop."""
+    if job.least != 1 or len(job.alternatives) != 1 or job.outside:
+        return False
+    parts = job.alternatives[0].parts
+    return len(parts) == 1 and not parts[0].placed and not parts[0].claimed

@@ -1,0 +1,61 @@
+"""What was obtained and could go back: hosts without work, borrowed counts that nobody needs."""
+
+from collections.abc import Iterable
+
+from xce.domain.cluster.hosts import key_of_name
+from xce.domain.formats.session_result import Idle, IdleCount, IdleHost
+from xce.domain.formats.snapshot import HostState, Snapshot
+from xce.domain.scheduling.compile import Compiled
+from xce.domain.scheduling.placement import Placed
+
+
+def idle_supply(compiled: Compiled, started: Iterable[Placed], counted: Iterable[Placed]) -> Idle:
+    """Return the idle supply after this session's starts and the placements of its counted jobs."""
+    placements = [*started, *counted]
+    return Idle.model_construct(
+        hosts=_idle_hosts(compiled, placements),
+        counts=_idle_counts(compiled.snapshot, compiled, placements),
+    )
+
+
+def _idle_hosts(compiled: Compiled, placements: Iterable[Placed]) -> tuple[IdleHost, ...]:
+    snapshot = compiled.snapshot
+    latest = snapshot.now - snapshot.settings.idle_host_after
+    long_idle: list[IdleHost] = []
+    for host in snapshot.hosts:
+        instance, since = host.instance, host.idle_since
+        if (
+            instance is not None
+            and since is not None
+            and since <= latest
+            and host.state is HostState.OPEN
+        ):
+            long_idle.append(
+                IdleHost.model_construct(instance=instance, host=host.name, idle_since=since)
+            )
+    if not long_idle:
+        return ()
+    index = compiled.core.ground.hosts.index
+    busy = {index[use.name] for job in snapshot.running for use in job.hosts}
+    busy.update(claim.place for placed in placements for claim in placed.claims)
+    idle = [host for host in long_idle if index[host.host] not in busy]
+    return tuple(sorted(idle, key=lambda host: key_of_name(host.host)))
+
+
+def _idle_counts(
+    snapshot: Snapshot, compiled: Compiled, placements: Iterable[Placed]
+) -> tuple[IdleCount, ...]:
+    counts: list[IdleCount] = []
+    placements = list(placements)
+    for pool in snapshot.shared:
+        if pool.borrowed == 0 or pool.peak_need is None or pool.used_elsewhere is None:
+            continue
+        number = compiled.core.ground.meters.shared[pool.name].number
+        need = pool.used_elsewhere + sum(job.shared.get(pool.name, 0) for job in snapshot.running)
+        need += sum(placed.metered.get(number, 0) for placed in placements)
+        owned = pool.total - pool.borrowed if pool.owned is None else pool.owned
+        amount = min(owned + pool.borrowed - max(pool.peak_need, need, owned), pool.borrowed)
+        if amount > 0:
+            counts.append(IdleCount.model_construct(name=pool.name, amount=amount))
+    counts.sort(key=lambda count: key_of_name(count.name))
+    return tuple(counts)

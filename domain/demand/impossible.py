@@ -1,0 +1,201 @@
+"""Why a job that found nothing is not counted, and whether it could ever run here."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from xce.domain.cluster.hosts import key_of_name
+from xce.domain.cluster.kinds import HostKind
+from xce.domain.cluster.limits import Meters
+from xce.domain.cluster.state import Ground, State
+from xce.domain.demand.catalog_pass import Pass
+from xce.domain.demand.supply import Offer, Supply, most_hosts_of
+from xce.domain.formats.session_result import ReasonKind
+from xce.domain.scheduling.classes import Alternative, JobClass, Part
+from xce.domain.scheduling.compile import Compiled
+from xce.domain.scheduling.explain import PendRecord, measure
+from xce.domain.scheduling.placement import place, undo_placed
+
+
+class Judge:
+    """Judges jobs that found nothing, each class once."""
+
+    def __init__(self, compiled: Compiled, supply: Supply) -> None:
+        self._compiled = compiled
+        self._supply = supply
+        self._never: dict[JobClass, str | None] = {}
+        self._not: dict[JobClass, str] = {}
+        self._ideal: State | None = None
+
+    # never
+
+    def why_never(self, job: JobClass) -> str | None:
+        """Return what is missing for a job that could not run even in an empty cluster with all that the catalog has."""
+        if job not in self._never:
+            ideal = self._ideal_state()
+            there = job.on(ideal.ground)
+            hosts = self._add_all(ideal, there)
+            placed = place(ideal, there, job.least)
+            if placed is not None:
+                undo_placed(ideal, placed)
+                self._never[job] = None
+            else:
+                texts = [self._missing(ideal, there, each) for each in there.alternatives]
+                self._never[job] = "; ".join(dict.fromkeys(texts))
+            for _ in range(hosts):
+                ideal.remove_last_host()
+        return self._never[job]
+
+    def _ideal_state(self) -> State:
+        """Return the cluster empty and open, with all that is in flight, all counts and no limits."""
+        if self._ideal is None:
+            compiled, supply = self._compiled, self._supply
+            snapshot, ground = compiled.snapshot, compiled.core.ground
+            shared: dict[str, int | None] = {}
+            for pool in snapshot.shared:
+                number = ground.meters.shared[pool.name].number
+                shared[pool.name] = pool.total + supply.all_counts.get(number, 0)
+            self._ideal = State(Ground(ground.hosts.all_open(), Meters(shared), (), snapshot.now))
+            for host in sorted(compiled.in_flight, key=lambda host: key_of_name(host.id)):
+                self._ideal.add_host(compiled.template_kinds[host.template], host.expected_name)
+        return self._ideal
+
+    def _add_all(self, core: State, job: JobClass) -> int:
+        """Add all hosts that templates allow and the job could use; return how many."""
+        hosts = 0
+        for offer in self._supply.offers:
+            for _ in range(min(offer.allowed, most_hosts_of(job, offer.kind))):
+                core.add_host(offer.kind)
+                hosts += 1
+        return hosts
+
+    def _missing(self, ideal: State, job: JobClass, alternative: Alternative) -> str:
+        meters = ideal.ground.meters.all
+        taken: dict[int, int] = {}
+        for part in alternative.parts:
+            tasks = part.tasks or job.least
+            for number, a_task, once in part.fixed:
+                taken[number] = taken.get(number, 0) + tasks * a_task + once
+            for number, _, a_host, _, _ in part.claimed:
+                least = a_host * part.request.fewest_hosts(tasks)
+                taken[number] = taken.get(number, 0) + least
+        for number, amount in taken.items():
+            if amount > ideal.left[number]:
+                return (
+                    f"needs {amount} of {meters[number].name}, "
+                    f"at most {max(0, ideal.left[number])} are possible"
+                )
+        kinds = self._kinds(ideal)
+        for part in alternative.parts:
+            if text := _missing_on_hosts(ideal, part, part.tasks or job.least, kinds):
+                return text
+        return f"its parts have no place together on the {ideal.count} hosts that are possible"
+
+    def _kinds(self, ideal: State) -> list[HostKind]:
+        offered = [offer.kind for offer in self._supply.offers if offer.allowed > 0]
+        return list(dict.fromkeys([*map(ideal.kind, range(ideal.count)), *offered]))
+
+    # not now
+
+    def why_not(self, catalog: Pass, job: JobClass) -> str:
+        """Return why a job that could run some day found nothing in the catalog pass."""
+        if job not in self._not:
+            self._not[job] = self._why_not(catalog, job)
+        return self._not[job]
+
+    def _why_not(self, catalog: Pass, job: JobClass) -> str:
+        core = catalog.core
+        records: list[PendRecord] = []
+        placed = place(core, job, job.least, records)
+        if placed is not None:  # what was kept for a group is free by now
+            undo_placed(core, placed)
+            return "an earlier job of a group had a guarantee on what it needs"
+        limits = [name for record in records for name in record.limits]
+        shared = [record for record in records if record.shared]
+        if limits and len(limits) >= len(records):
+            return f"limit {min(limits, key=key_of_name)}"
+        if shared and len(shared) == len(records):
+            return self._short(core, job, shared[0].shared)
+        for offer in self._supply.offers:
+            if offer.is_paused and self._would_fit(core, job, [offer]):
+                why = f": {offer.template.paused_why}" if offer.template.paused_why else ""
+                assert offer.template.paused_until is not None, "it is paused"
+                return f"template {offer.template.id} is paused until {_stamp(offer.template.paused_until)}{why}"
+        return self._no_room(core, job, limits)
+
+    def _short(self, core: State, job: JobClass, names: Sequence[str]) -> str:
+        name = min(names, key=key_of_name)
+        number = core.ground.meters.shared[name].number
+        need = 0
+        for part in job.alternatives[0].parts:
+            for meter, a_task, once in part.fixed:
+                if meter == number:
+                    need += (part.tasks or job.least) * a_task + once
+        short = need - max(0, core.left[number])
+        return f"short {short} of {name}, not provisionable"
+
+    def _no_room(self, core: State, job: JobClass, limits: Sequence[str]) -> str:
+        everything = [offer for offer in self._supply.offers if most_hosts_of(job, offer.kind) > 0]
+        if not everything and not limits:
+            return "no template fits"
+        if self._would_fit(core, job, everything):
+            return "no more room on any template that fits"
+        for alternative in job.alternatives:
+            for part in alternative.parts:
+                for found in measure(core, job, part, part.tasks or job.least):
+                    if found.kind is ReasonKind.LIMIT:
+                        return f"limit {found.name}"
+        if limits:
+            return f"limit {min(limits, key=key_of_name)}"
+        names = [meter.name for meter in job.placed]
+        return f"limit {min(names, key=key_of_name)}" if names else "no template fits"
+
+    def _would_fit(self, core: State, job: JobClass, offers: Sequence[Offer]) -> bool:
+        """Return whether the job had a place with as many hosts of these templates as it could use."""
+        hosts = 0
+        for offer in offers:
+            for _ in range(most_hosts_of(job, offer.kind)):
+                core.add_host(offer.kind)
+                hosts += 1
+        placed = place(core, job, job.least)
+        if placed is not None:
+            undo_placed(core, placed)
+        for _ in range(hosts):
+            core.remove_last_host()
+        return placed is not None
+
+
+def _missing_on_hosts(
+    ideal: State, part: Part, tasks: int, kinds: Sequence[HostKind]
+) -> str | None:
+    """Return what no host has for a part, None if only the number of hosts is too small."""
+    request = part.request
+    span = request.span
+    smallest = tasks if span.one_host else 1
+    amounts = request.bucket(smallest, first=True)
+    for name, amount in amounts:
+        if amount > 0 and all(kind.totals.get(name, 0) == 0 for kind in kinds):
+            return f"no template provides {name!r}"
+    matching = [
+        kind
+        for kind in kinds
+        if request.matches(kind) and (not request.same or request.same_value(kind) is not None)
+    ]
+    if not matching:
+        return "no host and no template is what it selects"
+    for name, amount in amounts:
+        most = max(kind.totals.get(name, 0) for kind in matching)
+        if amount > most:
+            return f"needs {amount} of {name!r} on one host, at most {most} are possible"
+    fitting = [
+        place
+        for place in ideal.view(part.scope).hosts
+        if all(ideal.column(name)[place] >= amount for name, amount in amounts)
+    ]
+    fewest = request.fewest_hosts(tasks)
+    if len(fitting) < fewest:
+        return f"needs {fewest} hosts, at most {len(fitting)} are possible"
+    return None
+
+
+def _stamp(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")

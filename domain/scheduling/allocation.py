@@ -1,0 +1,202 @@
+"""The one routine that places a primary request, for every allocator.
+
+An attempt goes through the same steps whoever makes the plans: missing input, guard, pend-reason record,
+shared request (shared resources, and limits whose amounts do not depend on the plan), then plan by plan and
+bucket by bucket the first host in host order that takes it, and at last the result. Whatever goes wrong on
+the way, no debit stays on a host and no allocation on the attempt.
+"""
+
+from collections.abc import Collection, Sequence
+from enum import IntEnum
+
+from xce.domain.cluster.state import State
+from xce.domain.scheduling.attempt import Allocation, Attempt, Claim
+from xce.domain.scheduling.explain import PendRecord, new_record
+from xce.domain.scheduling.plans import Allocator, Plan
+
+
+class Code(IntEnum):
+    """What an attempt came to: above 0 satisfied, 0 pending, below 0 an error of the caller."""
+
+    SATISFIED = 1
+    PENDING = 0
+    INVALID = -22
+
+
+def allocate(core: State | None, allocator: Allocator, attempt: Attempt) -> Code:
+    """Place one primary request, or say what stops it.
+
+    Amounts of the shared request are counted in the context once, and stay there: whoever made the context
+    drops it when the job does not start. Amounts on hosts stay taken only if the answer is ``SATISFIED``.
+    """
+    if core is None or attempt.part is None:
+        return Code.INVALID
+    part, tasks = attempt.part, attempt.tasks
+    if allocator.accepts is not None and not allocator.accepts(part, tasks):
+        return Code.PENDING
+    if allocator.prepare is not None:
+        allocator.prepare(attempt)
+    record = attempt.record
+    if record is None:
+        record = attempt.record = new_record()
+    if not _is_shared_met(core, attempt, record):
+        return Code.PENDING
+    context = attempt.context
+    uncommitted = context.uncommitted
+    for number, a_task, once in part.fixed:
+        uncommitted[number] = uncommitted.get(number, 0) + a_task * tasks + once
+
+    claims = _search(core, allocator, attempt)
+    if claims is None:
+        record.late = (part, tasks)
+        if not core.view(part.scope).hosts:
+            record.unselected, record.late = True, None
+        return Code.PENDING
+    try:
+        attempt.allocation = _assemble(attempt, claims)
+        context.claims.extend(claims)
+    except BaseException:
+        attempt.allocation = None
+        _release(core, attempt, claims)
+        raise
+    return Code.SATISFIED
+
+
+def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
+    """Return whether the shared request can be met; else record each entry that is not."""
+    part, tasks, context = attempt.part, attempt.tasks, attempt.context
+    assert part is not None, "checked by the caller"
+    left, uncommitted = core.left, context.uncommitted
+    unmet: list[int] = []
+    for number, a_task, once in part.fixed:
+        amount = a_task * tasks + once
+        if amount + uncommitted.get(number, 0) > left[number] and amount > 0:
+            unmet.append(number)
+    guarantees: list[str] = []
+    if context.job.outside:
+        amounts = part.fixed_amounts(tasks)
+        for name, amount in amounts.items():
+            context.asked[name] = amounts[name] = context.asked.get(name, 0) + amount
+        guarantees = context.guarantees_broken(core, amounts)
+    if not unmet and not guarantees:
+        return True
+    meters = core.ground.meters.all
+    record.limits = list(
+        dict.fromkeys(
+            [m.name for m in map(meters.__getitem__, unmet) if m.rule is not None] + guarantees
+        )
+    )
+    if not record.limits:
+        record.shared = [meters[number].name for number in unmet]
+        record.unselected = not core.view(part.scope).hosts
+    return False
+
+
+def _search(core: State, allocator: Allocator, attempt: Attempt) -> list[Claim] | None:
+    """Return the claims of the first plan whose every bucket finds a host."""
+    part = attempt.part
+    assert part is not None, "checked by the caller"
+    plans = allocator.plans(core, attempt)
+    if plans is None:
+        return None
+    try:
+        failed_at: int | None = None
+        while True:
+            plan = plans.next(failed_at)
+            if plan is None:
+                return None
+            failed_at = 0
+            for hosts in core.view(part.scope).groups:
+                claims: list[Claim] = []
+                reached = _claim_all(core, attempt, plan, hosts, claims)
+                if reached == len(plan):
+                    return claims
+                failed_at = max(failed_at, reached)
+    finally:
+        plans.close()
+
+
+def _claim_all(
+    core: State, attempt: Attempt, plan: Plan, hosts: Sequence[int], claims: list[Claim]
+) -> int:
+    """Claim a host for each bucket; return how many found one, all claims undone if not all did."""
+    part, context = attempt.part, attempt.context
+    assert part is not None, "checked by the caller"
+    request, is_free = part.request, part.is_free
+    others: Collection[int] = core.busy if part.is_exclusive else core.shut
+    barred: Collection[int] = others
+    taken: set[int] | None = None
+    cursors = None
+    if is_free and not context.claims and not request.same:
+        cursors = core.view(part.scope).cursors
+    try:
+        position, last = -1, (0, False)
+        for number, bucket in enumerate(plan):
+            first = number == 0
+            amounts = request.bucket(bucket, first=first)
+            key = bucket if first else -bucket
+            # Hosts that did not take a bucket of this size a moment ago do not take one now.
+            start = position + 1 if last == (bucket, first and bool(request.job)) else 0
+            if first and cursors is not None:
+                start = cursors.get(key, 0)
+            position = core.first_fit(hosts, start, amounts, barred)
+            metered: tuple[tuple[int, int], ...] = ()
+            if not is_free or context.job.outside:
+                metered = attempt.metered(bucket, first=first)
+                while position >= 0 and attempt.is_refused(
+                    core, claims, (hosts[position], amounts), metered
+                ):
+                    position = core.first_fit(hosts, position + 1, amounts, barred)
+            if first and cursors is not None:
+                cursors[key] = position if position >= 0 else len(hosts)
+            if position < 0:
+                _release(core, attempt, claims)
+                return number
+            last = (bucket, first and bool(request.job))
+            place = hosts[position]
+            _claim(core, attempt, Claim(place, bucket, amounts, metered), claims)
+            if len(plan) > 1:
+                if taken is None:
+                    barred = taken = set(others)
+                taken.add(place)
+    except BaseException:
+        _release(core, attempt, claims)
+        raise
+    return len(plan)
+
+
+def _claim(core: State, attempt: Attempt, claim: Claim, claims: list[Claim]) -> None:
+    uncommitted = attempt.context.uncommitted
+    before = {number: uncommitted.get(number, 0) for number, _ in claim.metered}
+    core.debit(claim.place, claim.amounts)
+    try:
+        for number, amount in claim.metered:
+            uncommitted[number] = before[number] + amount
+        claims.append(claim)
+    except BaseException:
+        uncommitted.update(before)
+        core.credit(claim.place, claim.amounts)
+        raise
+
+
+def _release(core: State, attempt: Attempt, claims: list[Claim]) -> None:
+    """Give back what the claims of a plan took."""
+    uncommitted = attempt.context.uncommitted
+    while claims:
+        claim = claims.pop()
+        core.credit(claim.place, claim.amounts)
+        for number, amount in claim.metered:
+            uncommitted[number] -= amount
+
+
+def _assemble(attempt: Attempt, claims: list[Claim]) -> Allocation:
+    """Return the result: one host allocation a claim, one shared record an entry of the shared request."""
+    part, tasks = attempt.part, attempt.tasks
+    assert part is not None, "checked by the caller"
+    shared: dict[int, int] = {}
+    for number, a_task, once in part.fixed:
+        shared[number] = shared.get(number, 0) + a_task * tasks + once
+    for claim in claims:
+        for number, amount in claim.metered:
+            shared[number] = shared.get(number, 0) + amount
+    return Allocation(tuple(claims), tuple(shared.items()))

@@ -1,0 +1,191 @@
+"""One attempt to place one primary request, and the context that the parts of a job share."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xce.domain.cluster.limits import Share
+from xce.domain.cluster.requests import Amounts
+from xce.domain.cluster.state import State
+from xce.domain.scheduling.classes import JobClass, Part
+from xce.domain.scheduling.explain import PendRecord
+from xce.domain.scheduling.guarantees import broken, kept_from
+
+
+class Claim(NamedTuple):
+    """One bucket on one host: what it takes of the host, and of meters that depend on the plan."""
+
+    place: int
+    tasks: int
+    amounts: Amounts
+    metered: tuple[tuple[int, int], ...]
+
+
+class Allocation(NamedTuple):
+    """What a satisfied attempt gives: hosts in claim order, and the shared request with all its entries."""
+
+    hosts: tuple[Claim, ...]
+    shared: tuple[tuple[int, int], ...]
+
+
+class Context:
+    """What an alternative of a job has taken so far and nobody has committed.
+
+    Attributes:
+        claims: of the parts that are placed; their amounts are taken from the hosts.
+        uncommitted: amounts by meter, not taken from the meters.
+    """
+
+    __slots__ = ("_free", "asked", "claims", "job", "uncommitted")
+
+    def __init__(self, job: JobClass) -> None:
+        self.job = job
+        self.claims: list[Claim] = []
+        self.uncommitted: dict[int, int] = {}
+        #: For guarantees: fixed amounts by resource, and what was free in all before the first claim.
+        self.asked: dict[str, int] = {}
+        self._free: dict[str, int] = {}
+
+    def free_before(self, core: State, resource: str) -> int:
+        """Return what was free of a resource in all before this job claimed anything."""
+        known = self._free.get(resource)
+        if known is None:
+            known = core.total_free(resource)
+            if resource not in core.ground.meters.shared:
+                for claim in self.claims:
+                    known += sum(amount for name, amount in claim.amounts if name == resource)
+            self._free[resource] = known
+        return known
+
+    def guarantees_broken(self, core: State, amounts: dict[str, int]) -> list[str]:
+        """Return the quotas that would lose a part of what they keep if the job took these amounts in all."""
+        return [
+            name
+            for resource, amount in amounts.items()
+            for name in broken(
+                self.free_before(core, resource), amount, kept_from(core, self.job, resource)
+            )
+        ]
+
+
+class Attempt:
+    """One call of the framework.
+
+    Attributes:
+        part: the primary request; None is answered with an error code.
+        tasks: how many tasks of it are placed.
+        record: what stopped it, made by the framework.
+        allocation: set on success only.
+    """
+
+    __slots__ = ("allocation", "context", "part", "record", "tasks")
+
+    def __init__(
+        self, part: Part | None, tasks: int, context: Context, record: PendRecord | None = None
+    ) -> None:
+        self.part = part
+        self.tasks = tasks
+        self.context = context
+        self.record = record
+        self.allocation: Allocation | None = None
+
+    def metered(self, bucket: int, *, first: bool) -> tuple[tuple[int, int], ...]:
+        """Return what a bucket takes of the meters that depend on the plan."""
+        part, tasks = self.part, self.tasks
+        assert part is not None, "the framework checked it"
+        return tuple(
+            (number, bucket * a_task + a_host + (tasks * first_task + once if first else 0))
+            for number, a_task, a_host, first_task, once in part.claimed
+        )
+
+    def is_refused(
+        self,
+        core: State,
+        claims: Sequence[Claim],
+        candidate: tuple[int, Amounts],
+        metered: tuple[tuple[int, int], ...],
+    ) -> bool:
+        """Return whether a meter that depends on the plan, or a guarantee, refuses one more claim.
+
+        ``claims`` are those of the plan so far; those of earlier parts are in the context, and so are the
+        amounts of ``claims`` by meter.
+        """
+        part, context = self.part, self.context
+        assert part is not None, "the framework checked it"
+        for number, amount in metered:
+            if amount > 0 and context.uncommitted.get(number, 0) + amount > core.left[number]:
+                return True
+        if not part.placed and not (context.job.outside and part.claimed):
+            return False
+        place, amounts = candidate
+        shares: list[Share] = [(claim.place, dict(claim.amounts)) for claim in context.claims]
+        shares += [(claim.place, dict(claim.amounts)) for claim in claims]
+        shares.append((place, dict(amounts)))
+        shared = self._shared_so_far(core, metered)
+        if part.placed and core.placed.refusing(part.placed, shares, shared, core.names):
+            return True
+        if context.job.outside and part.claimed:
+            dependent = (*part.request.host, *part.request.shared_host)
+            taken = {
+                name: shared.get(name, 0) + sum(uses.get(name, 0) for _, uses in shares)
+                for name, _ in dependent
+            }
+            return bool(context.guarantees_broken(core, taken))
+        return False
+
+    def _shared_so_far(self, core: State, metered: tuple[tuple[int, int], ...]) -> dict[str, int]:
+        meters = core.ground.meters.all
+        more = dict(metered)
+        amounts: dict[str, int] = {}
+        for number in (*self.context.uncommitted, *more):
+            meter = meters[number]
+            if meter.rule is None:
+                amounts[meter.name] = self.context.uncommitted.get(number, 0) + more.get(number, 0)
+        return amounts
+
+    def rooms(self, core: State, hosts: Sequence[int], *, first: bool) -> list[int]:
+        """Return how many tasks each host could take as one bucket, by its own room and limits alone."""
+        part, most = self.part, self.tasks
+        assert part is not None, "the framework checked it"
+        request = part.request
+        once: dict[str, int] = dict(request.host)
+        if first:
+            for name, amount in request.job:
+                once[name] = once.get(name, 0) + amount
+        task = dict(request.task)
+        rooms = [most] * len(hosts)
+        for name in dict.fromkeys((*task, *once)):
+            column, a_task, fixed = core.column(name), task.get(name, 0), once.get(name, 0)
+            for index, place in enumerate(hosts):
+                if rooms[index] == 0:
+                    continue
+                left = column[place] - fixed
+                if left < a_task or left < 0:
+                    rooms[index] = 0
+                elif a_task > 0:
+                    rooms[index] = min(rooms[index], left // a_task)
+        barred = core.busy if part.is_exclusive else core.shut
+        if barred:
+            rooms = [
+                0 if place in barred else room for place, room in zip(hosts, rooms, strict=True)
+            ]
+        if part.placed:
+            rooms = [
+                self._accepted(core, place, room, first=first)
+                for place, room in zip(hosts, rooms, strict=True)
+            ]
+        return rooms
+
+    def _accepted(self, core: State, place: int, room: int, *, first: bool) -> int:
+        """Return the largest bucket up to ``room`` that placed limits accept on a host as the only one."""
+        part = self.part
+        assert part is not None, "the framework checked it"
+        low, high = 0, room
+        while low < high:
+            middle = (low + high + 1) // 2
+            metered = self.metered(middle, first=first)
+            amounts = part.request.bucket(middle, first=first)
+            if self.is_refused(core, (), (place, amounts), metered):
+                high = middle - 1
+            else:
+                low = middle
+        return low

@@ -1,0 +1,156 @@
+"""One scheduling session: a pure function from a snapshot to everything a session says.
+
+Real scheduling of the whole queue comes first. Then the catalog pass looks at the jobs that failed on
+resources. Nothing of the second phase changes what the first one decided.
+"""
+
+from collections.abc import Sequence
+
+from xce.domain.cluster.state import State
+from xce.domain.demand.finalise import Finalised, finalise
+from xce.domain.demand.idle import idle_supply
+from xce.domain.formats.session_result import (
+    Allocation,
+    Pending,
+    PlacedOn,
+    ReasonKind,
+    SessionResult,
+    SharedAmount,
+)
+from xce.domain.formats.snapshot import OrderMode, PendingJob, Snapshot
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.compile import Compiled, waiting_classes
+from xce.domain.scheduling.explain import Failure, Publisher, behind, limited, stopped
+from xce.domain.scheduling.guarantees import limits_before_hosts
+from xce.domain.scheduling.picker import Picker, in_job_order
+from xce.domain.scheduling.placement import Placed, start
+from xce.domain.scheduling.unsatisfiable import Unsatisfiable
+
+#: A job that waits, its class, and why.
+Waiting = tuple[PendingJob, JobClass, Failure]
+
+
+def run_session(snapshot: Snapshot, *, trace: bool = False) -> SessionResult:
+    """Return the result of one session; equal snapshots give equal results.
+
+    Raises:
+        InputError: a requirement cannot be read or does not fit its job; every problem with its path.
+    """
+    compiled = Compiled(snapshot)
+    started, waiting = _phase_one(compiled, in_job_order)
+    core = compiled.core
+    publisher = Publisher(core)
+    published = [publisher.publish(failure, job) for _, job, failure in waiting]
+    sets = publisher.sets()
+    allocations = _allocations(core, started)
+    final = finalise(compiled, waiting)
+    return SessionResult.model_construct(
+        format="xce.session/1",
+        position=snapshot.position,
+        allocations=allocations,
+        reason_sets=sets,
+        pending=_pending(waiting, published, final),
+        demand=final.demand,
+        idle=idle_supply(compiled, [placed for _, placed in started], final.placed),
+        warnings=tuple(compiled.warnings),
+        trace=None,
+    )
+
+
+def _phase_one(
+    compiled: Compiled, picker: Picker
+) -> tuple[list[tuple[PendingJob, Placed]], list[Waiting]]:
+    """Try every pending job in order; return who starts with what, and who waits and why."""
+    snapshot, core = compiled.snapshot, compiled.core
+    here = compiled.ids
+    is_strict = snapshot.settings.order is OrderMode.STRICT
+    started: list[tuple[PendingJob, Placed]] = []
+    waiting: list[Waiting] = []
+    failed = Unsatisfiable()
+    jobs: list[tuple[PendingJob, JobClass, Failure | None]] = []
+    for place in picker(snapshot.pending, snapshot.queues):
+        job_class = compiled.classes[place]
+        if job_class is None:
+            continue
+        job = snapshot.pending[place]
+        failure = None
+        if job.held or job.waits_for or job_class.unknown:
+            dependent = bool(job.waits_for) and not here.isdisjoint(job.waits_for)
+            failure = stopped(held=job.held, dependent=dependent, unknown=job_class.unknown)
+        jobs.append((job, job_class, failure))
+    if core.ground.guarantees:
+        could_start = [(job, job_class) for job, job_class, failure in jobs if failure is None]
+        core.waiting = waiting_classes(core, could_start)
+    is_blocked = False
+    for job, job_class, failure in jobs:
+        if failure is None and is_blocked:
+            failure = _behind(core, job_class)
+        if failure is None:
+            failure = failed.known(job_class)
+        if failure is None:
+            placed = start(core, job_class)
+            if isinstance(placed, Placed):
+                started.append((job, placed))
+                if core.ground.guarantees:
+                    core.no_longer_waits(job_class)
+                continue
+            failure = failed.first(job_class, placed)
+        waiting.append((job, job_class, failure))
+        if is_strict and failure.on_resources:
+            is_blocked = True
+    return started, waiting
+
+
+def _behind(core: State, job: JobClass) -> Failure:
+    """Return why a job waits that stands behind a blocked one: limits if they stop it, else the order."""
+    names: list[str] = []
+    for number in range(len(job.alternatives)):
+        stopping = limits_before_hosts(core, job, number, guarantees=True)
+        if not stopping:
+            return behind()
+        names += stopping
+    return limited(dict.fromkeys(names))
+
+
+def _allocations(
+    core: State, started: Sequence[tuple[PendingJob, Placed]]
+) -> tuple[Allocation, ...]:
+    names = core.ground.hosts.names
+    return tuple(
+        [
+            Allocation.model_construct(
+                job=job.id,
+                hosts=tuple(
+                    [
+                        PlacedOn.model_construct(name=names[place], tasks=tasks, uses=uses)
+                        for place, tasks, uses in placed.hosts()
+                    ]
+                ),
+                shared=tuple(
+                    [
+                        SharedAmount.model_construct(name=name, amount=amount)
+                        for name, amount in placed.shared(core).items()
+                    ]
+                ),
+            )
+            for job, placed in started
+        ]
+    )
+
+
+def _pending(
+    waiting: Sequence[Waiting], published: Sequence[tuple[ReasonKind, int]], final: Finalised
+) -> tuple[Pending, ...]:
+    provisioning = final.provisioning
+    return tuple(
+        [
+            Pending.model_construct(
+                job=job.id,
+                reason=reason,
+                reasons=number,
+                provisioning=provisioning.get(job.id),
+                expanded=None,
+            )
+            for (job, _, _), (reason, number) in zip(waiting, published, strict=True)
+        ]
+    )
