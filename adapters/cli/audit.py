@@ -1,0 +1,148 @@
+"""``xce audit verify|query|rebuild``: is a log what was written, and what does it say?"""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from xce.adapters.cli import exit_codes, terminal
+from xce.adapters.store import audit as read_models
+from xce.adapters.store.open import MEMORY, open_log
+from xce.adapters.store.verify import verify as verify_log
+from xce.domain.errors import InputError
+from xce.domain.events.recorded import Head
+from xce.projections.invariants.report import Report
+
+app = typer.Typer(
+    name="audit", help="Verify a log and question it.", no_args_is_help=True, add_completion=False
+)
+
+LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="An SQLite file.")]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option("--database", metavar="FILE", help="Where the read models lie; LOG.audit.db."),
+]
+
+
+@app.command()
+def verify(
+    log: LogArgument,
+    anchor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POSITION:DIGEST",
+            help="An earlier head, as printed by this command, that the log must still contain.",
+        ),
+    ] = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Check the digest chain and the invariants of a log, each by name; exit 3 if one does not hold."""
+    expected = None if anchor is None else _head(anchor)
+    with open_log(_file(log), read_only=True) as opened:
+        report = verify_log(opened, anchor=expected)
+    if as_json:
+        terminal.write_json(json.dumps(document_of(report), indent=2))
+    else:
+        _show(report)
+    if not report.passed:
+        raise typer.Exit(exit_codes.NO)
+
+
+@app.command()
+def query(
+    log: LogArgument,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; it can only read.")],
+    database: DatabaseOption = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Question the read models of a log; they are made, or made anew, when the log has grown."""
+    target = database or read_models.database_of(log)
+    with open_log(_file(log), read_only=True) as opened:
+        if not read_models.is_current(opened, target):
+            read_models.rebuild(opened, target)
+    answer = read_models.query(target, sql)
+    if as_json:
+        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+        terminal.write_json(json.dumps(rows, indent=2, default=_binary))
+    else:
+        table = Table(box=None, pad_edge=False)
+        for column in answer.columns:
+            table.add_column(Text(column))
+        for row in answer.rows:
+            table.add_row(*(Text("" if value is None else str(value)) for value in row))
+        terminal.out.print(table)
+    if answer.cut:
+        terminal.err.print(f"only the first {read_models.ROWS_MAX} rows are shown")
+
+
+@app.command()
+def rebuild(log: LogArgument, database: DatabaseOption = None) -> None:
+    """Throw the read models of a log away and make them again."""
+    target = database or read_models.database_of(log)
+    with open_log(_file(log), read_only=True) as opened:
+        events = read_models.rebuild(opened, target)
+    terminal.err.print(f"{target}: {events} events", highlight=False, markup=False)
+
+
+def document_of(report: Report) -> dict[str, Any]:
+    """Return the report as a JSON document."""
+    head = report.head
+    return {
+        "source": report.source,
+        "passed": report.passed,
+        "events": report.events,
+        "head": None if head is None else {"position": head.position, "digest": head.digest.hex()},
+        "checks": [
+            {
+                "name": check.name,
+                "title": check.title,
+                "passed": check.passed,
+                "counted": check.counted,
+                "found": check.found,
+                "findings": [asdict(finding) for finding in check.findings],
+            }
+            for check in report.checks
+        ],
+    }
+
+
+def _show(report: Report) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("CHECK", "OUTCOME", "LOOKED AT", "WHAT IS PROMISED"):
+        table.add_column(heading, justify="right" if heading == "LOOKED AT" else "left")
+    for check in report.checks:
+        outcome = Text("holds", "green") if check.passed else Text(f"broken {check.found}", "red")
+        table.add_row(Text(check.name), outcome, Text(str(check.counted)), Text(check.title))
+    terminal.out.print(table)
+    for check in report.checks:
+        for finding in check.findings:
+            terminal.out.print(Text(f"{check.name}: ", "red") + Text(str(finding)), soft_wrap=True)
+        if check.found > len(check.findings):
+            rest = check.found - len(check.findings)
+            terminal.out.print(Text(f"{check.name}: and {rest} more"))
+    terminal.out.print(
+        Text(f"{report.events} events; head {report.head or 'unknown'}"), soft_wrap=True
+    )
+
+
+def _file(log: str) -> str:
+    if log == MEMORY:
+        raise InputError.of(log, "is not a file; wanted the file of a log")
+    return log
+
+
+def _head(text: str) -> Head:
+    position, _, digest = text.partition(":")
+    try:
+        return Head(int(position), bytes.fromhex(digest))
+    except ValueError:
+        raise InputError.of(
+            "--anchor", f"{text!r} is not a head; wanted POSITION:DIGEST as printed by verify"
+        ) from None
+
+
+def _binary(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
