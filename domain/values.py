@@ -43,7 +43,7 @@ def scale(number: str, unit_bytes: int, *, round_up: bool) -> int:
     """Return decimal ``number`` units as whole MiB, exact, rounded in the stated direction."""
     whole, _, part = number.partition(".")
     numerator = int(whole + part) * unit_bytes
-    denominator = 10 ** len(part) * MIB
+    denominator = int(f"1{'0' * len(part)}") * MIB
     return -(-numerator // denominator) if round_up else numerator // denominator
 
 

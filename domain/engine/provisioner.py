@@ -36,12 +36,10 @@ from xce.domain.formats.policy import (
     DecisionKind,
     GrantEntry,
     InstanceEntry,
-    InstanceState,
     Inventory,
     PolicyInput,
     PolicySettings,
     RequestEntry,
-    RequestState,
 )
 from xce.domain.formats.provider import Kind
 from xce.domain.policy.decide import decide
@@ -55,6 +53,8 @@ from xce.domain.ports import (
     ReturnStatus,
     StatusAnswer,
 )
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import RequestState
 
 
 # ------------------------------------------------------------------------ calls

@@ -35,14 +35,11 @@ from xce.domain.engine.provisioner import (
 )
 from xce.domain.formats.policy import (
     GrantEntry,
-    GrantState,
     InstanceEntry,
-    InstanceState,
     Inventory,
     PolicyInput,
     PolicySettings,
     RequestEntry,
-    RequestState,
 )
 from xce.domain.formats.provider import (
     Capabilities,
@@ -70,11 +67,15 @@ from xce.domain.ports import (
     ReturnStatus,
     StatusAnswer,
 )
+from xce.domain.provisioning.grant import GrantState
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import RequestState
 from xce.replay.agenda import CountedIds
 
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 SETTINGS = PolicySettings()
+NONE, NO_DEMAND, NOT_IDLE = Inventory(), Demand(), Idle()
 CLOUD = ProviderDescription(
     name="cloud", templates=(TemplateOffer(template_id="c4", price_per_hour=Decimal("0.17")),)
 )
@@ -114,7 +115,7 @@ def grant(returning: int = 0, return_id: str | None = None) -> GrantEntry:
 
 
 def inputs(
-    inventory: Inventory = Inventory(), demand: Demand = Demand(), idle: Idle = Idle()
+    inventory: Inventory = NONE, demand: Demand = NO_DEMAND, idle: Idle = NOT_IDLE
 ) -> PolicyInput:
     return PolicyInput(
         now=NOW, position=5, demand=demand, idle=idle, providers=(CLOUD, POOL), inventory=inventory

@@ -1,0 +1,94 @@
+"""``xce sim``: the simulator."""
+
+import csv
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xce.adapters.cli import terminal
+from xce.adapters.cli.simulate import new_log, render, simulate
+from xce.adapters.report.page import write_report
+from xce.adapters.settings import load_config
+from xce.domain.errors import InputError
+from xce.domain.formats.snapshot import OrderMode
+from xce.replay.workloads.from_swf import load_swf
+
+app = typer.Typer(no_args_is_help=True, help="Simulate a cluster in virtual time.")
+
+
+@app.callback()
+def root() -> None:
+    """Simulate a cluster in virtual time."""
+
+
+@app.command(
+    epilog="Example: xce sim swf KTH-SP2-1996-2.swf.gz --config examples/kth.yaml --jobs 1000"
+)
+def swf(
+    trace: Annotated[
+        Path,
+        typer.Argument(
+            help="A log in the Standard Workload Format, plain or gzip.", show_default=False
+        ),
+    ],
+    config: Annotated[
+        Path,
+        typer.Option("--config", help="The cluster, providers, workload rules and policy (YAML)."),
+    ],
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Only the first N records.")
+    ] = None,
+    order: Annotated[
+        OrderMode | None,
+        typer.Option("--order", help="Overrides session.order of the configuration."),
+    ] = None,
+    starts: Annotated[
+        Path | None, typer.Option("--starts", help="Write job id and start time of each job (CSV).")
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--log", help="Keep the event log in this new file; else it is in memory."),
+    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report.")] = None,
+    as_json: terminal.JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Replay a workload log: sessions, policy and simulated providers in virtual time."""
+    settings = load_config(config)
+    if order is not None:
+        session = settings.session.model_copy(update={"order": order})
+        settings = settings.model_copy(update={"session": session})
+    workload = load_swf(
+        trace,
+        settings.workload,
+        seed=settings.driver.seed,
+        time_zero=settings.driver.time_zero,
+        jobs_max=jobs,
+    )
+    with new_log(log) as events:
+        run = simulate(settings, workload, events, quiet=quiet)
+    if starts is not None:
+        write_starts(starts, run.starts)
+    if report is not None:
+        write_report(report, run.report, run.statistics, run.history)
+    if as_json:
+        terminal.write_json(run.report.to_json())
+    else:
+        render(run.report, terminal.out)
+
+
+def write_starts(path: Path, starts: tuple[tuple[str, datetime], ...]) -> None:
+    """Write job id and start time (RFC 3339, UTC), in order of starting.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["job", "start"])
+            writer.writerows((job, f"{at:%Y-%m-%dT%H:%M:%SZ}") for job, at in starts)
+    except OSError as error:
+        raise InputError.of(str(path), f"cannot be written: {error.strerror or error}") from None
