@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from xce.adapters.cli import exit_codes, terminal
+from xce.adapters.cli import audit, config, demo, exit_codes, policy, session, sim
 from xce.domain.errors import XceError
 
 app = typer.Typer(
@@ -28,10 +28,24 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def root(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
+        ),
     ] = False,
 ) -> None:
     """Automatic resource provisioning for batch clusters: hosts and licence tokens follow the queue."""
+
+
+config_app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
+config_app.command("check")(config.check)
+
+app.command("demo")(demo.command)
+app.command("session")(session.command)
+app.command("policy")(policy.policy)
+app.add_typer(sim.app, name="sim")
+app.add_typer(audit.app, name="audit")
+app.add_typer(config_app, name="config")
 
 
 def main() -> None:
