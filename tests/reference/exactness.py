@@ -232,12 +232,13 @@ def _count_shares(
     new: dict[str, int] = {}
     short: dict[str, int] = {}
     for name, amount in holding.shared.items():
-        free = case.outcome.world.free_shared(name)
+        free = case.outcome.world.balance(name)
         coming = free + case.supply.in_flight_counts.get(name, 0)
         before, after = taken[name], taken[name] + amount
         taken[name] = after
-        beyond_free = max(0, after - free) - max(0, before - free)
-        beyond_flight = max(0, after - coming) - max(0, before - coming)
+        # What jobs use beyond the total is made good with the first amount that is taken.
+        beyond_free = max(0, after - free) - (max(0, before - free) if before else 0)
+        beyond_flight = max(0, after - coming) - (max(0, before - coming) if before else 0)
         if beyond_free > beyond_flight:
             flying.append(name)
         if beyond_flight:

@@ -156,11 +156,14 @@ class World:
 
     def free_shared(self, name: str) -> int:
         """Return what is free of a shared resource; unknown is enough for nothing but 0."""
+        return max(0, self.balance(name))
+
+    def balance(self, name: str) -> int:
+        """Return what is left of a shared resource, below 0 where more is used than there is."""
         pool = self.pools[name]
         if pool.elsewhere is None:
             return 0
-        used = sum(holding.shared.get(name, 0) for holding in self.holdings)
-        return max(0, pool.total - used - pool.elsewhere)
+        return pool.total - pool.elsewhere - sum(h.shared.get(name, 0) for h in self.holdings)
 
     def start(self, job: PlainJob, holding: Holding) -> "World":
         """Return the world in which the job holds what it was given and waits no longer."""
