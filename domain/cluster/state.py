@@ -212,7 +212,7 @@ class State:
                 if view.hosts is not view.matching:
                     view.hosts.remove(gone)
                     view.cursors.clear()
-                if len(view.groups) > 1 or view.groups[0] is not view.hosts:
+                if len(view.groups) != 1 or view.groups[0] is not view.hosts:
                     view.groups = [
                         kept for group in view.groups if (kept := [p for p in group if p != gone])
                     ]

@@ -4,8 +4,8 @@ Each job is placed by the same allocator over real hosts with what phase 1 left 
 hosts opened before, and then new virtual hosts. What it takes stays taken.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.sorting_out import Candidate
@@ -16,7 +16,9 @@ from xce.domain.scheduling.guarantees import kept_from
 from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 
 #: Task counts up to which the fewest hosts of a template are found one by one; above by halving.
-_ONE_BY_ONE = 32
+_ONE_BY_ONE: Final = 32
+#: How many hosts above the fewest are tried where the fewest move other jobs.
+_MORE: Final = 4
 
 
 class Counted(NamedTuple):
@@ -37,15 +39,16 @@ class Pass:
             supply only shrinks, so the others find nothing either.
     """
 
-    def __init__(self, core: State, supply: Supply) -> None:
+    def __init__(self, core: State, supply: Supply, opened: Sequence[Offer] = ()) -> None:
         self.core = core
         self.supply = supply
-        self.first_new = core.count
         self.opened: list[Offer] = []
+        self.was_given = bool(opened)
         self.room = {offer.number: offer.room for offer in supply.offers}
         self.counted: list[Counted] = []
         self.failed: set[JobClass] = set()
         self._fits: dict[tuple[JobClass, int], bool] = {}
+        self._add(opened)
 
     def try_job(self, candidate: Candidate, waiting: Sequence[Candidate]) -> bool:
         """Place a job, opening hosts if it must be; ``waiting`` are the candidates behind it."""
@@ -56,11 +59,36 @@ class Pass:
         if placed is None:
             self.failed.add(job)
             return False
+        self._count(candidate, placed)
+        return True
+
+    def place_without_new(self, candidate: Candidate) -> bool:
+        """Place a job on what is there, if it has a place."""
+        job = candidate.job_class
+        placed = place(self.core, job, job.least)
+        if placed is None:
+            return False
+        self._count(candidate, placed)
+        return True
+
+    def options(self, job: JobClass) -> Iterator[list[Offer]]:
+        """Yield new hosts with which a job has a place, the best first; more of them after the fewest."""
+        for tier in self.supply.tiers:
+            for offer in tier:
+                room = self.room[offer.number]
+                fewest = self._fewest(job, offer) if room > 0 else 0
+                if fewest:
+                    for hosts in range(fewest, min(room, fewest + _MORE) + 1):
+                        yield [offer] * hosts
+        mix = self._find_mix(job)
+        if mix is not None:
+            yield mix
+
+    def _count(self, candidate: Candidate, placed: Placed) -> None:
         commit(self.core, placed)
         if self.core.ground.guarantees:
-            self.core.no_longer_waits(job)
+            self.core.no_longer_waits(candidate.job_class)
         self.counted.append(Counted(candidate, placed))
-        return True
 
     def _open_for(self, job: JobClass, waiting: Sequence[Candidate]) -> Placed | None:
         for tier in self.supply.tiers:
@@ -74,7 +102,11 @@ class Pass:
                 placed = place(self.core, job, job.least)
                 assert placed is not None, "the fewest hosts that work do work"
                 return placed
-        return self._open_mix(job)
+        mix = self._find_mix(job)
+        if mix is None:
+            return None
+        self._add(mix)
+        return place(self.core, job, job.least)
 
     def _fewest(self, job: JobClass, offer: Offer) -> int:
         """Return the fewest new hosts of one template with which the job has a place, 0 if none do."""
@@ -144,8 +176,8 @@ class Pass:
             self.opened.append(offer)
             self.room[offer.number] -= 1
 
-    def _open_mix(self, job: JobClass) -> Placed | None:
-        """Place the job on new hosts of several templates, no single one having been enough."""
+    def _find_mix(self, job: JobClass) -> list[Offer] | None:
+        """Return new hosts of several templates with which a job has a place, for when one is not enough."""
         if _is_single(job):
             return None
         offers: list[Offer] = []
@@ -155,7 +187,8 @@ class Pass:
                 offers += [offer] * min(self.room[offer.number], most)
             used = self._used_of(job, offers)
             if used is not None:
-                return self._place_on_mix(job, self._without_spare(job, used))
+                used = self._without_spare(job, used)
+                return used if self._used_of(job, used) is not None else None
         return None
 
     def _used_of(self, job: JobClass, offers: Sequence[Offer]) -> list[Offer] | None:
@@ -183,12 +216,6 @@ class Pass:
                 offers = used
             number = min(number, len(offers)) - 1
         return offers
-
-    def _place_on_mix(self, job: JobClass, offers: list[Offer]) -> Placed | None:
-        if self._used_of(job, offers) is None:
-            return None
-        self._add(offers)
-        return place(self.core, job, job.least)
 
 
 def _is_single(job: JobClass) -> bool:

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from xce.domain.cluster.hosts import key_of_name
-from xce.domain.demand.catalog_pass import Pass
-from xce.domain.demand.exactness import Prime, Run, is_stable, tighten
 from xce.domain.demand.impossible import Judge
-from xce.domain.demand.sorting_out import Candidate, Waiting, sort_out
-from xce.domain.demand.supply import Offer, Supply, add_in_flight
+from xce.domain.demand.solution import Solution, Solver
+from xce.domain.demand.sorting_out import Waiting, sort_out
+from xce.domain.demand.supply import Supply, add_in_flight
 from xce.domain.formats.session_result import (
     CountDemand,
     Demand,
@@ -53,52 +52,27 @@ def finalise(compiled: Compiled, waiting: Sequence[Waiting]) -> Finalised:
     add_in_flight(base, compiled, supply)
     is_strict = compiled.snapshot.settings.order is OrderMode.STRICT
 
-    core = base.copy()
-    core.waiting = base.waiting
-    for number, amount in supply.headroom.items():
-        core.left[number] += amount
-    catalog = Pass(core, supply)
-    left_out: list[tuple[Candidate, str | None]] = []
-    blocker: str | None = None
-    for place, candidate in enumerate(listed.candidates):
-        if blocker is not None:
-            left_out.append((candidate, f"behind job {blocker}"))
-            continue
-        if candidate.left_out is not None:
-            left_out.append((candidate, candidate.left_out))
-        elif not catalog.try_job(candidate, listed.candidates[place + 1 :]):
-            left_out.append((candidate, None))
-        else:
-            continue
-        if is_strict:
-            blocker = candidate.job.id
-
-    prime = Prime(base)
-    jobs = [counted.candidate for counted in catalog.counted]
-    placements = [counted.placed for counted in catalog.counted]
-    order, counts = catalog.opened, prime.shortfall(placements)
-    run = Run(core, placements, None)
-    if not all(is_stable(placed) for placed in placements):
-        run = prime.run(jobs, order, counts)
-        if run.waits is not None:
-            raise AssertionError("not sound")
-    order, counts, run, proved = tighten(
-        prime, jobs, order, counts, run, compiled.snapshot.settings.tightness_budget
+    solver = Solver(
+        base,
+        supply,
+        listed.candidates,
+        strict=is_strict,
+        budget=compiled.snapshot.settings.tightness_budget,
     )
-
+    found = solver.solve()
     judge = Judge(compiled, supply)
     impossible: list[tuple[int, str]] = []
     not_counted = listed.not_counted
-    for candidate, why in left_out:
+    for candidate, why in found.left_out:
         if candidate.left_out is None and (never := judge.why_never(candidate.job_class)):
             impossible.append((candidate.place, never))
         else:
             not_counted.append(
-                (candidate.place, why or judge.why_not(catalog, candidate.job_class))
+                (candidate.place, why or judge.why_not(found.catalog, candidate.job_class))
             )
     not_counted.sort()
     return _write(
-        compiled, waiting, supply, jobs, run, order, proved,
+        compiled, waiting, supply, found,
         impossible=impossible, not_counted=not_counted, not_examined=listed.not_examined,
         base_left=base.left, first_new=base.count,
     )  # fmt: skip
@@ -108,10 +82,7 @@ def _write(
     compiled: Compiled,
     waiting: Sequence[Waiting],
     supply: Supply,
-    jobs: Sequence[Candidate],
-    run: Run,
-    order: Sequence[Offer],
-    proved: bool,
+    found: Solution,
     *,
     impossible: Iterable[tuple[int, str]],
     not_counted: Iterable[tuple[int, str]],
@@ -120,6 +91,7 @@ def _write(
     first_new: int,
 ) -> Finalised:
     """Return the demand in the format of the result."""
+    jobs, run, order = found.jobs, found.run, found.order
     meters = compiled.core.ground.meters.all
     real = len(compiled.core.ground.hosts.hosts)
     flying = sorted(compiled.in_flight, key=lambda host: key_of_name(host.id))
@@ -197,7 +169,7 @@ def _write(
             for name, count in _by_name(totals).items()
         ),
         order=tuple(runs),
-        tight=Tightness.PROVED if proved else Tightness.BUDGET,
+        tight=Tightness.PROVED if found.is_tight else Tightness.BUDGET,
         countable=tuple(
             CountDemand.model_construct(
                 name=name,

@@ -1,0 +1,193 @@
+"""From candidates to a demand that is sound, tight and complete.
+
+The catalog pass proposes; the scheduler's own rules on S' decide. Where hosts opened for a later job would
+change the place of an earlier one, the pass is run again with those hosts there from the start, and if that
+does not settle it, job by job, each step checked on S'.
+"""
+
+from collections.abc import Sequence
+
+from xce.domain.cluster.state import State
+from xce.domain.demand.catalog_pass import Pass
+from xce.domain.demand.exactness import Prime, Run, is_stable, tighten
+from xce.domain.demand.sorting_out import Candidate
+from xce.domain.demand.supply import Offer, Supply
+
+#: How often the pass is run again with the hosts of the run before.
+_REPEATS = 4
+
+
+class Solution:
+    """A sound demand.
+
+    Attributes:
+        jobs: the counted jobs, in job order.
+        order: the demanded hosts, in the order opened.
+        counts: by meter, the demanded amounts beyond what is in flight.
+        run: the counted jobs on S' with this demand.
+        left_out: the other candidates, with the reason where it is known.
+        is_tight: whether it is proved that nothing of the demand is spare.
+    """
+
+    __slots__ = ("catalog", "counts", "is_tight", "jobs", "left_out", "order", "run")
+
+    def __init__(
+        self,
+        catalog: Pass,
+        jobs: Sequence[Candidate],
+        order: list[Offer],
+        counts: dict[int, int],
+        run: Run,
+        left_out: list[tuple[Candidate, str | None]],
+    ) -> None:
+        self.catalog = catalog
+        self.jobs = jobs
+        self.order = order
+        self.counts = counts
+        self.run = run
+        self.left_out = left_out
+        self.is_tight = True
+
+
+class Solver:
+    """Finds the demand of one session.
+
+    Attributes:
+        base: the state after phase 1 with all that is in flight; not changed.
+    """
+
+    def __init__(
+        self,
+        base: State,
+        supply: Supply,
+        candidates: Sequence[Candidate],
+        *,
+        strict: bool,
+        budget: int,
+    ) -> None:
+        self.base = base
+        self._supply = supply
+        self._candidates = candidates
+        self._strict = strict
+        self._budget = budget
+        self._prime = Prime(base)
+
+    def solve(self) -> Solution:
+        """Return the demand of the candidates."""
+        found = self._sound()
+        while True:
+            before = len(found.order)
+            self._tighten(found)
+            failed = [job for job, why in found.left_out if why is None]
+            if not failed or len(found.order) == before:
+                return found
+            # The room of hosts that were dropped may serve a job that found none.
+            catalog, left_out = self._pass(found.order)
+            better = self._settle(catalog, left_out)
+            if better is None or len(better.jobs) <= len(found.jobs):
+                return found
+            found = better
+
+    def _sound(self) -> Solution:
+        catalog, left_out = self._pass(())
+        counted = [counted.candidate for counted in catalog.counted]
+        for _ in range(_REPEATS):
+            found = self._settle(catalog, left_out)
+            if found is not None:
+                return found
+            again, left_out = self._pass(catalog.opened)
+            if [counted.candidate for counted in again.counted] != counted:
+                break
+            catalog = again
+        return self._carefully()
+
+    def _pass(self, opened: Sequence[Offer]) -> tuple[Pass, list[tuple[Candidate, str | None]]]:
+        """Run the catalog pass with some hosts there from the start; return it and whom it left out."""
+        catalog = Pass(self._core_with_headroom(), self._supply, opened)
+        left_out: list[tuple[Candidate, str | None]] = []
+        blocker: str | None = None
+        for place, candidate in enumerate(self._candidates):
+            if blocker is not None:
+                left_out.append((candidate, f"behind job {blocker}"))
+            elif candidate.left_out is not None:
+                left_out.append((candidate, candidate.left_out))
+            elif catalog.try_job(candidate, self._candidates[place + 1 :]):
+                continue
+            else:
+                left_out.append((candidate, None))
+            if self._strict and blocker is None:
+                blocker = candidate.job.id
+        return catalog, left_out
+
+    def _core_with_headroom(self) -> State:
+        core = self.base.copy()
+        core.waiting = [waiting.copy() for waiting in self.base.waiting]
+        for number, amount in self._supply.headroom.items():
+            core.left[number] += amount
+        return core
+
+    def _settle(
+        self, catalog: Pass, left_out: list[tuple[Candidate, str | None]]
+    ) -> Solution | None:
+        """Return what a pass proposes if it is sound on S'."""
+        jobs = [counted.candidate for counted in catalog.counted]
+        placements = [counted.placed for counted in catalog.counted]
+        counts = self._prime.shortfall(placements)
+        if not catalog.was_given and all(is_stable(placed) for placed in placements):
+            run = Run(catalog.core, placements, None)
+            return Solution(catalog, jobs, catalog.opened, counts, run, left_out)
+        for amounts in (counts, self._supply.headroom):
+            run = self._prime.run(jobs, catalog.opened, amounts)
+            if run.waits is None:
+                return Solution(catalog, jobs, catalog.opened, {**amounts}, run, left_out)
+        return None
+
+    def _tighten(self, found: Solution) -> None:
+        found.order, found.counts, found.run, found.is_tight = tighten(
+            self._prime, found.jobs, found.order, found.counts, found.run, self._budget
+        )
+
+    # one by one
+
+    def _carefully(self) -> Solution:
+        """Add job by job, and only so that all jobs so far start on S' with all hosts so far."""
+        headroom = self._supply.headroom
+        catalog = Pass(self._core_with_headroom(), self._supply, ())
+        jobs: list[Candidate] = []
+        left_out: list[tuple[Candidate, str | None]] = []
+        blocker: str | None = None
+        for candidate in self._candidates:
+            if blocker is not None:
+                left_out.append((candidate, f"behind job {blocker}"))
+                continue
+            if candidate.left_out is not None:
+                left_out.append((candidate, candidate.left_out))
+            else:
+                tried = self._add_carefully(catalog, jobs, candidate)
+                if tried is not None:
+                    catalog = tried
+                    jobs.append(candidate)
+                    continue
+                left_out.append((candidate, None))
+            if self._strict:
+                blocker = candidate.job.id
+        run = self._prime.run(jobs, catalog.opened, headroom)
+        assert run.waits is None, "each step was checked"
+        return Solution(catalog, jobs, catalog.opened, {**headroom}, run, left_out)
+
+    def _add_carefully(
+        self, catalog: Pass, jobs: list[Candidate], candidate: Candidate
+    ) -> Pass | None:
+        """Return a pass in which the jobs and one more are placed as S' places them, None if there is none."""
+        if catalog.place_without_new(candidate):
+            return catalog
+        for offers in catalog.options(candidate.job_class):
+            order = [*catalog.opened, *offers]
+            if self._prime.run([*jobs, candidate], order, self._supply.headroom).waits is None:
+                again = Pass(self._core_with_headroom(), self._supply, order)
+                for each in (*jobs, candidate):
+                    if not again.place_without_new(each):
+                        break
+                else:
+                    return again
+        return None
