@@ -166,7 +166,7 @@ class LiveCatalog(Projection):
             for line in of_template.values()
             if not line.past or line.id in wanted
         ]
-        shown.sort(key=lambda line: natural_key(line.id))
+        shown.sort(key=_order)
         return Catalog.model_construct(
             templates=tuple(self._template(line, now) for line in shown),
             countable=tuple(self._countables(now)),
@@ -327,12 +327,18 @@ def _lines_of(template: str, offers: list[_Offer], past: bool) -> _Lines:
     }
 
 
+def _order(line: _Line) -> tuple[object, ...]:
+    """Lines by template, then price, unpriced last."""
+    first = line.offers[0]
+    return (natural_key(first.template.template_id), first.price is None, first.price or 0)
+
+
 def _line_of(lines: Mapping[str, _Lines], template: str, price: Decimal | None) -> _Line:
     """Return the line of what was bought at a price; one of another price where nobody asks that price any more."""
     of_template = lines[template]
     if price in of_template:
         return of_template[price]
-    return min(of_template.values(), key=lambda line: natural_key(line.id))
+    return min(of_template.values(), key=_order)
 
 
 def _ready_at(line: _Line, provider: str, since: datetime) -> datetime | None:
