@@ -95,7 +95,12 @@ class EventRegistry:
                 f"{_place(position, originator_id, originator_version)}: not a {topic}: {problems}",
                 position,
             ) from None
-        except (ValueError, KeyError, TypeError) as error:  # an upcast met what it did not expect
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AssertionError,
+        ) as error:  # an upcast met what it did not expect
             raise BrokenLogError(
                 f"{_place(position, originator_id, originator_version)}: not a {topic}: {error!r}",
                 position,
