@@ -232,6 +232,8 @@ def _count_shares(
     new: dict[str, int] = {}
     short: dict[str, int] = {}
     for name, amount in holding.shared.items():
+        if amount == 0:
+            continue
         free = case.outcome.world.balance(name)
         coming = free + case.supply.in_flight_counts.get(name, 0)
         before, after = taken[name], taken[name] + amount
