@@ -79,9 +79,7 @@ def _field_problems(error: ValidationError, tree: Tree) -> Iterator[Problem]:
         loc = tuple(_written(step) for step in detail["loc"])
         loc = _within(loc, tree, missing=detail["type"] == "missing")
         message = problem.message
-        if len(loc) < len(detail["loc"]) and loc[-2:-1] == (_ATTRIBUTES,):
-            message = "wanted a text, a number, true or false"
-        elif detail["type"] == "extra_forbidden":
+        if detail["type"] == "extra_forbidden":
             message = _suggestion(str(loc[-1]), _known_keys(schema, loc[:-1]))
         yield Problem(message, path_of(loc), tree.line(loc))
 
