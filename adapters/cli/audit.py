@@ -5,6 +5,8 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -73,7 +75,7 @@ def query(
             table.add_column(Text(column))
         for row in answer.rows:
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
-        terminal.out.print(table)
+        _print_whole(table)
     if answer.cut:
         terminal.err.print(f"only the first {read_models.ROWS_MAX} rows are shown")
 
@@ -126,6 +128,16 @@ def _show(report: Report) -> None:
     terminal.out.print(
         Text(f"{report.events} events; head {report.head or 'unknown'}"), soft_wrap=True
     )
+
+
+def _print_whole(table: Table) -> None:
+    """Print a table; no cell is cut where the reader is a program or a file."""
+    if terminal.out.is_terminal:
+        terminal.out.print(table)
+        return
+    wide = terminal.out.options.update(max_width=10**6)
+    width = max(1, Measurement.get(terminal.out, wide, table).maximum)
+    Console(width=width, no_color=True).print(table, crop=False)
 
 
 def _file(log: str) -> str:
