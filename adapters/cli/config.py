@@ -60,7 +60,7 @@ def check(
         terminal.write_json(CheckedConfig(file=source, fit=True, summary=summary).to_json())
     else:
         for line in _for_people(source, summary):
-            terminal.out.print(line, markup=False, highlight=False)
+            terminal.out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def summary_of(config: SimulationConfig) -> ConfigSummary:

@@ -9,6 +9,8 @@ _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86_400
 UNKNOWN: Final = "unknown"
+#: Where there is nothing to say: a dash.
+NOTHING: Final = "\u2013"
 
 
 def count(value: int) -> str:
@@ -41,13 +43,13 @@ def hours(seconds: int) -> str:
 
 def percent(value: Decimal | None) -> str:
     """Return a ratio in per cent to one place."""
-    return "\u2013" if value is None else f"{number(value * 100, 1)}\u202f%"
+    return NOTHING if value is None else f"{number(value * 100, 1)}\u202f%"
 
 
 def span(seconds: int | Decimal | None) -> str:
     """Return a length of time in its two largest units."""
     if seconds is None:
-        return "\u2013"
+        return NOTHING
     whole = round(seconds)
     if whole < 2 * _MINUTE:
         return f"{whole} s"
@@ -60,7 +62,7 @@ def span(seconds: int | Decimal | None) -> str:
 
 def time(at: datetime | None) -> str:
     """Return a time in UTC, to the second."""
-    return "\u2013" if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
+    return NOTHING if at is None else f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def some(names: tuple[str, ...], shown: int = 3) -> str:

@@ -63,7 +63,7 @@ CHANGES: list[tuple[str, str, str, int, str]] = [
     ("unknown order", "order: skip", "order: fifo", 26, "'skip' or 'strict', found 'fifo'"),
     ("unknown scope", "per: user", "per: person", 11, "cluster.limits[0].per"),
     ("list for a mapping", "session: {order: skip}", "session: [skip]", 26, "session: Input should be an object"),
-    ("mapping for a list", "    - {name: normal, priority: 10}\n", "    name: normal\n", 9, "cluster.queues"),
+    ("mapping for a list", "    - {name: normal, priority: 10}\n", "    name: normal\n", 8, "cluster.queues"),
     ("range that goes down", "node[1-4]", "node[4-1]", 3, "the range '4-1' goes down"),
     ("bracket without partner", "node[1-4]", "node[1-4", 3, "has a bracket without its partner"),
     ("too many hosts", "node[1-4]", "node[1-999999]", 3, "more than 100000 hosts"),
