@@ -74,7 +74,19 @@ def _require_log(name: str, *, read_only: bool, lock_timeout_s: int) -> None:
         raise InputError.of(name, "is empty; wanted the file of a log")
     if start != b"SQLite format 3\x00":
         raise InputError.of(name, "is not a log: it is not an SQLite file")
-    application_id, version = _header(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
+    uri = uri_of(name, read_only=read_only)
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=lock_timeout_s)) as connection:
+            _require_schema(name, connection)
+    except sqlite3.Error as error:
+        mine = translated(error, name)
+        if isinstance(mine, TransientError):
+            raise mine from None
+        raise InputError.of(name, f"cannot be read as a log: {error}") from None
+
+
+def _require_schema(name: str, connection: sqlite3.Connection) -> None:
+    application_id, version = header_of(connection)
     if application_id != APPLICATION_ID:
         raise InputError.of(name, "is not a log: it is the SQLite file of another program")
     if not 1 <= version <= SCHEMA_VERSION:
@@ -82,22 +94,8 @@ def _require_log(name: str, *, read_only: bool, lock_timeout_s: int) -> None:
             name,
             f"was written by another release: its schema is {version}, this release reads 1 to {SCHEMA_VERSION}",
         )
-
-
-def _header(name: str, *, read_only: bool, lock_timeout_s: int) -> tuple[int, int]:
-    try:
-        with closing(
-            sqlite3.connect(uri_of(name, read_only=read_only), uri=True, timeout=lock_timeout_s)
-        ) as connection:
-            found = header_of(connection)
-            for table in ("stored_events", "log_head", "fences"):
-                connection.execute(f"SELECT * FROM {table} LIMIT 0").fetchall()
-            return found
-    except sqlite3.Error as error:
-        mine = translated(error, name)
-        if isinstance(mine, TransientError):
-            raise mine from None
-        raise InputError.of(name, f"cannot be read as a log: {error}") from None
+    for table in ("stored_events", "log_head", "fences"):
+        connection.execute(f"SELECT * FROM {table} LIMIT 0").fetchall()
 
 
 def _create(name: str) -> None:
