@@ -1,7 +1,7 @@
 """Writes all that is made from the code: JSON Schemas, lifecycle diagrams, event and CLI reference.
 
-    python tools/generate.py           write
-    python tools/generate.py --check   exit 1 and name the files that are out of date
+python tools/generate.py           write
+python tools/generate.py --check   exit 1 and name the files that are out of date
 """
 
 import sys

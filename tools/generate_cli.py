@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-import click
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli.main import app
@@ -21,33 +21,36 @@ Made from the code by `tools/generate.py`; do not edit. Data goes to stdout, eve
 
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the one page."""
-    text = HEAD + "".join(f"| {code} | {meaning} |\n" for code, meaning in exit_codes.MEANING.items())
+    text = HEAD + "".join(
+        f"| {code} | {meaning} |\n" for code, meaning in exit_codes.MEANING.items()
+    )
     root = typer.main.get_command(app)
     text += "".join(_command(root, "xce"))
     yield "docs/reference/cli.md", text
 
 
-def _command(command: click.Command, path: str) -> Iterator[str]:
-    context = click.Context(command, info_name=path)
-    if not (isinstance(command, click.Group) and path == "xce"):
+def _command(command: object, path: str) -> Iterator[str]:
+    assert isinstance(command, (TyperCommand, TyperGroup))
+    context = typer.Context(command, info_name=path)
+    if path != "xce":
         yield f"\n## {path}\n\n{(command.help or '').strip()}\n"
-        rows = [_row(parameter, context) for parameter in command.params if parameter.name != "help"]
+        rows = [_row(parameter, context) for parameter in command.params]
         if rows:
             yield "\n| argument or option | meaning |\n|---|---|\n"
             yield from rows
         if command.epilog:
             yield f"\n{command.epilog.strip()}\n"
-    if isinstance(command, click.Group):
+    if isinstance(command, TyperGroup):
         for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            assert child is not None
-            yield from _command(child, f"{path} {name}")
+            yield from _command(command.get_command(context, name), f"{path} {name}")
 
 
-def _row(parameter: click.Parameter, context: click.Context) -> str:
+def _row(parameter: object, context: typer.Context) -> str:
+    assert isinstance(parameter, (TyperArgument, TyperOption))
     record = parameter.get_help_record(context)
-    if record is None:
-        name, meaning = parameter.make_metavar(context), getattr(parameter, "help", None) or ""
-    else:
-        name, meaning = record
-    return f"| `{name.replace('|', chr(92) + '|')}` | {meaning.strip().replace('|', chr(92) + '|')} |\n"
+    name, meaning = record if record is not None else (str(parameter.name), "")
+    return f"| `{_escaped(name)}` | {_escaped(meaning.strip())} |\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

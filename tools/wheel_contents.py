@@ -23,7 +23,10 @@ def main() -> int:
     """Compare the wheel named by the first argument."""
     with zipfile.ZipFile(sys.argv[1]) as wheel:
         found = {name for name in wheel.namelist() if name.startswith("xce/")}
-    missing, extra = expected() - found, found - expected() - {f"xce/{f}/README.md" for f in FOLDERS}
+    missing, extra = (
+        expected() - found,
+        found - expected() - {f"xce/{f}/README.md" for f in FOLDERS},
+    )
     for name in sorted(missing):
         print(f"wheel: missing {name}", file=sys.stderr)
     for name in sorted(extra):

@@ -1,11 +1,14 @@
 """What `xce sim swf` and `xce demo` share: run a world over a log, with a progress bar, and sum it up."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -15,6 +18,7 @@ from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.ports import EventLog
+from xce.domain.values import write_duration
 from xce.replay.history import History
 from xce.replay.providers import SimulatedProvider
 from xce.replay.statistics import Statistics
@@ -74,7 +78,7 @@ def simulate(
 
 
 @contextmanager
-def new_log(path: Path | None) -> Iterator[EventLog]:
+def new_log(path: Path | None) -> Generator[EventLog]:
     """Open a log that does not exist yet, or one in memory for None.
 
     Raises:
@@ -88,75 +92,71 @@ def new_log(path: Path | None) -> Iterator[EventLog]:
 
 def render(report: SimulationReport, console: Console) -> None:
     """Show a run as tables."""
+    say = partial(console.print, soft_wrap=True, highlight=False)
     jobs, waiting = report.jobs, report.waiting
-    console.print(f"[bold]{report.source}[/bold], seed {report.seed}")
-    console.print(
-        f"{report.started:%Y-%m-%d %H:%M} to {report.ended:%Y-%m-%d %H:%M} UTC, {report.sessions} sessions,"
-        f" {report.log.position} events, log digest {report.log.digest[:16]}"
+    say(f"[bold]{report.source}[/bold], seed {report.seed}")
+    say(
+        f"{report.started:%Y-%m-%d %H:%M} to {report.ended:%Y-%m-%d %H:%M} UTC: {report.sessions} sessions,"
+        f" {report.log.position} events"
     )
-    console.print(
+    say(f"log digest {report.log.digest}")
+    say(
         f"jobs: {jobs.read} read, {jobs.submitted} submitted, {jobs.started} started, {jobs.ended} ended"
     )
     for group in (*jobs.left_out, *jobs.not_ended):
-        console.print(f"  {len(group.jobs)} not run: {group.why} ({_some(group.jobs)})")
+        say(f"  {len(group.jobs)} not run: {group.why} ({_some(group.jobs)})")
     if waiting.jobs:
-        console.print(
-            f"waiting: mean {waiting.mean} s, median {waiting.median} s, p95 {waiting.p95} s,"
-            f" longest {waiting.max} s"
+        say(
+            f"waiting: mean {_length(waiting.mean)}, median {_length(waiting.median)},"
+            f" 95 % within {_length(waiting.p95)}, longest {_length(waiting.max)}"
         )
     console.print(_hosts_table(report))
     if report.shared:
         console.print(_shared_table(report))
     requests, returns = report.requests, report.returns
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in requests.by_outcome.items())
-    console.print(
+    say(
         f"requests: {requests.requests} ({outcomes or 'none'}):"
         f" {requests.hosts_granted} of {requests.hosts_asked} hosts,"
         f" {requests.units_granted} of {requests.units_asked} units"
     )
-    console.print(
+    say(
         f"returns: {returns.hosts_returned} hosts, {returns.units_returned} units;"
         f" {returns.refused} refused, {returns.open} open"
     )
     for use in report.shared:
         for why in use.why_held:
-            console.print(f"  {use.name} held: {why}")
-    console.print(f"cost: {'unknown' if report.cost is None else report.cost}")
+            say(f"  {use.name} held: {why}")
+    say(f"cost: {_money(report.cost)}")
 
 
 def _hosts_table(report: SimulationReport) -> Table:
-    table = Table(
-        "hosts", "used", "host hours", "slot use", "price/h", "cost", title_justify="left"
-    )
+    table = _table("hosts", "number", "host hours", "slots used", "price/h", "cost")
     own = report.own
     hours = own.slot_seconds * own.hosts // max(1, own.slots)
-    table.add_row(
-        "own partition", str(own.hosts), _hours(hours), _percent(own.utilisation), "-", "-"
-    )
+    table.add_row("own", str(own.hosts), _hours(hours), _percent(own.utilisation), "-", "-")
     for use in report.templates:
         table.add_row(
             f"{use.provider} {use.template}", str(use.hosts), _hours(use.host_seconds),
-            _percent(use.utilisation), _text(use.price_per_hour), _text(use.cost),
+            _percent(use.utilisation), _money(use.price_per_hour), _money(use.cost),
         )  # fmt: skip
     return table
 
 
 def _shared_table(report: SimulationReport) -> Table:
-    table = Table(
-        "tokens",
-        "owned",
-        "peak in use",
-        "borrowed",
-        "returned",
-        "peak borrowed",
-        "held at end",
-        "cost",
-    )
+    table = _table("tokens", "owned", "peak use", "borrowed", "returned", "at once", "held", "cost")
     for use in report.shared:
         table.add_row(
             use.name, str(use.owned), str(use.peak_in_use), str(use.borrowed), str(use.returned),
-            str(use.peak_borrowed), str(use.held_at_end), _text(use.cost),
+            str(use.peak_borrowed), str(use.held_at_end), _money(use.cost),
         )  # fmt: skip
+    return table
+
+
+def _table(first: str, *numbers: str) -> Table:
+    table = Table(first, box=SIMPLE_HEAD, pad_edge=False)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
@@ -164,13 +164,18 @@ def _some(names: tuple[str, ...], most: int = 5) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
-def _text(value: object) -> str:
-    return "-" if value is None else str(value)
+def _money(value: Decimal | None) -> str:
+    return "unknown" if value is None else f"{value:,.2f}"
+
+
+def _length(seconds: Decimal | int | None) -> str:
+    assert seconds is not None, "somebody waited"
+    return write_duration(timedelta(seconds=round(seconds)))
 
 
 def _hours(seconds: int) -> str:
     return f"{seconds / 3600:,.1f}"
 
 
-def _percent(value: object) -> str:
-    return "-" if value is None else f"{float(str(value)):.0%}"
+def _percent(value: Decimal | None) -> str:
+    return "-" if value is None else f"{value:.0%}"

@@ -77,7 +77,7 @@ def eda_day(seed: int) -> Workload:
         )
         for number, job in enumerate(jobs, start=1)
     )
-    return Workload(f"eda-day seed {seed}", START, numbered, len(numbered))
+    return Workload("eda-day", START, numbered, len(numbered))
 
 
 def _jobs(kind: Kind, seed: int) -> Iterator[WorkloadJob]:
