@@ -19,9 +19,11 @@ Page = tuple[str, str]
 def generators() -> list[Callable[[], Iterator[Page]]]:
     """Return everything that makes pages."""
     import generate_cli
+    import generate_readme
+    import generate_configuration
     import generate_schemas
 
-    return [generate_schemas.pages, generate_cli.pages]
+    return [generate_schemas.pages, generate_cli.pages, generate_configuration.pages]
 
 
 def main(arguments: list[str]) -> int:

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.simulation import SimulationReport
 from xce.domain.formats.snapshot import Snapshot
 
 FORMATS: dict[str, type[BaseModel]] = {
@@ -16,6 +17,7 @@ FORMATS: dict[str, type[BaseModel]] = {
     "xce.policy.1": PolicyInput,
     "xce.decisions.1": Decisions,
     "xce.provider-description.2": ProviderDescription,
+    "xce.simulation.1": SimulationReport,
 }
 
 
