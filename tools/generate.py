@@ -19,11 +19,12 @@ Page = tuple[str, str]
 def generators() -> list[Callable[[], Iterator[Page]]]:
     """Return everything that makes pages."""
     import generate_cli
-    import generate_readme
     import generate_configuration
+    import generate_readme
     import generate_schemas
 
-    return [generate_schemas.pages, generate_cli.pages, generate_configuration.pages]
+    modules = (generate_schemas, generate_cli, generate_configuration, generate_readme)
+    return [module.pages for module in modules]
 
 
 def main(arguments: list[str]) -> int:

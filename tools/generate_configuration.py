@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -306,7 +306,7 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, BaseModel) or value in (PydanticUndefined, (), {}):
         return ""
     if isinstance(value, tuple):
-        values: tuple[object, ...] = value
+        values = cast("tuple[object, ...]", value)
         return f"`[{', '.join(map(_written, values))}]`"
     return f"`{_written(value)}`"
 

@@ -127,8 +127,9 @@ def _children(one: Mapping[str, Any], step: str | int) -> Iterator[Mapping[str, 
             yield items
     elif step in one.get("properties", {}):
         yield one["properties"][step]
-    elif isinstance(other := one.get("additionalProperties"), dict):
-        yield other
+    else:
+        others = (one.get("additionalProperties"), *one.get("patternProperties", {}).values())
+        yield from (other for other in others if isinstance(other, dict))
 
 
 def _branches(one: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

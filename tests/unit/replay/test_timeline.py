@@ -72,9 +72,9 @@ def test_a_thinned_timeline_is_never_below_what_held_at_its_times(
     assert len(thin.times) <= max(count, len(timeline.times))
     assert list(thin.times) == sorted(set(thin.times))
     assert thin.largest("a") == timeline.largest("a")
-    for time, value in zip(thin.times, thin.values["a"], strict=True):
+    for time, most in zip(thin.times, thin.values["a"], strict=True):
         held = [v for t, v in zip(timeline.times, timeline.values["a"], strict=True) if t <= time]
-        assert value >= held[-1]
+        assert most >= held[-1]
 
 
 def test_the_largest_of_nothing_is_0() -> None:
