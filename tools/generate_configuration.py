@@ -260,12 +260,10 @@ def _type(found: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         case "array":
             return _list(found, schema)
         case "object":
-            inner = next(iter(found.get("patternProperties", {}).values()), None) or found.get(
-                "additionalProperties"
-            )
-            return (
-                f"mapping: name to {_type(inner, schema)}" if isinstance(inner, dict) else "mapping"
-            )
+            inner: Mapping[str, Any]
+            for inner in found.get("patternProperties", {}).values():
+                return f"mapping: name to {_type(inner, schema)}"
+            return "mapping"
         case "integer":
             return "whole number"
         case "boolean":
