@@ -261,7 +261,10 @@ def _type(found: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
             return _list(found, schema)
         case "object":
             inner: Mapping[str, Any]
-            for inner in found.get("patternProperties", {}).values():
+            for inner in (
+                *found.get("patternProperties", {}).values(),
+                found.get("additionalProperties"),
+            ):
                 return f"mapping: name to {_type(inner, schema)}"
             return "mapping"
         case "integer":
