@@ -17,10 +17,8 @@ def cost_timeline(history: History, end: datetime, points: int = 400) -> Timelin
 
     Hosts and units without a known price cost nothing here; the summary says that the cost is unknown.
     """
-    names = sorted(
-        {use.template for use in history.hosts.values()}
-        | {u.resource for u in history.grants.values()}
-    )
+    templates = sorted({use.template for use in history.hosts.values()})
+    names = templates + sorted({use.resource for use in history.grants.values()} - set(templates))
     changes: dict[str, list[tuple[datetime, Fraction, Fraction]]] = {name: [] for name in names}
     for use in history.hosts.values():
         price = Fraction(use.price_per_hour or 0)

@@ -263,7 +263,7 @@ def _type(found: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
             inner: Mapping[str, Any]
             for inner in (
                 *found.get("patternProperties", {}).values(),
-                found.get("additionalProperties"),
+                *([found["additionalProperties"]] if "additionalProperties" in found else []),
             ):
                 return f"mapping: name to {_type(inner, schema)}"
             return "mapping"

@@ -70,7 +70,7 @@ def draw(material: Material) -> tuple[Picture, ...]:
         pictures.append(_demand(material.demand, when))
         pictures += [_tokens(material.demand, name, when) for name in material.shared]
     if material.hosts.times:
-        pictures.append(_hosts(material.hosts, when))
+        pictures.append(_hosts(material.hosts, tuple(material.spent.values), when))
     if material.waits:
         pictures.append(_waits(material.waits, when))
     if any(series[-1] for series in material.spent.values.values()):
@@ -125,34 +125,46 @@ def _tokens(timeline: Timeline, resource: str, when: Span) -> Picture:
         )
         total = [a + b for a, b in zip(owned, borrowed, strict=True)]
         need = [a + b for a, b in zip(used, wanted, strict=True)]
-        more = [a if b else float("nan") for a, b in zip(need, wanted, strict=True)]
         axes.fill_between(thin.times, 0, owned, step="post", color=GREY, linewidth=0, label="owned")
         axes.fill_between(
             thin.times, owned, total, step="post", color=BLUE, linewidth=0, label="borrowed"
         )
-        axes.step(thin.times, used, where="post", color=INK, linewidth=1.0, label="in use")
         if any(wanted):
-            axes.step(
-                thin.times, more, where="post", color=RED, linewidth=0.8, linestyle=(0, (2, 1.5)),
-                label="in use and wanted by jobs that could start",
-            )  # fmt: skip
+            axes.fill_between(
+                thin.times,
+                used,
+                need,
+                step="post",
+                color=RED,
+                alpha=0.45,
+                linewidth=0,
+                label="wanted by jobs that could start",
+            )
+        axes.step(thin.times, used, where="post", color=INK, linewidth=1.0, label="in use")
         finish(axes, "tokens", when, top=_top(total, need))
         return Picture(
             f"Tokens of {resource}",
-            "What the cluster owns and has borrowed (areas), what running jobs hold (dark line), and what waiting jobs add to it (red).",
+            "What the cluster owns and has borrowed (areas), what running jobs hold (dark line), and what jobs that could start but for them want (red).",
             canvas.svg(),
         )
 
 
-def _hosts(timeline: Timeline, when: Span) -> Picture:
+def _hosts(timeline: Timeline, names: tuple[str, ...], when: Span) -> Picture:
+    """Draw the hosts by template, in the colours that the templates have among ``names``."""
     thin = timeline.thinned(POINTS)
     with Canvas("hosts", height=2.6) as canvas:
         axes = canvas.axes[0]
         below = [0.0] * len(thin.times)
-        for i, name in enumerate(thin.values):
+        for name in thin.values:
             above = [a + b for a, b in zip(below, _series(thin, name), strict=True)]
             axes.fill_between(
-                thin.times, below, above, step="post", color=_colour(i), linewidth=0, label=name
+                thin.times,
+                below,
+                above,
+                step="post",
+                color=_colour(names.index(name)),
+                linewidth=0,
+                label=name,
             )
             below = above
         finish(axes, "hosts", when, top=_top(below))
