@@ -17,6 +17,7 @@ from eventsourcing.persistence import (
     Subscription,
 )
 
+from xce.domain.errors import BrokenLogError
 from xce.domain.events.digest import link
 from xce.domain.events.recorded import Head
 
@@ -99,8 +100,22 @@ class LogRecorder(ApplicationRecorder):
         return []
 
     def rows(self, after: int = 0, upto: int | None = None) -> Iterator[Row]:
-        """Yield rows in order; no lock is held between pages."""
-        while page := self.page(after, upto, PAGE_ROWS):
+        """Yield rows in order; no lock is held between pages.
+
+        Raises:
+            BrokenLogError: a row cannot be read; all rows before it have been yielded.
+        """
+        limit = PAGE_ROWS
+        while True:
+            try:
+                page = self.page(after, upto, limit)
+            except BrokenLogError:
+                if limit == 1:
+                    raise
+                limit = 1  # one by one up to the damage
+                continue
+            if not page:
+                return
             yield from page
             after = page[-1].position
 

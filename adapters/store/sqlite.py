@@ -219,12 +219,13 @@ class SQLiteLogRecorder(LogRecorder):
 
     def page(self, after: int, upto: int | None, limit: int) -> list[Row]:
         """Return one page by position."""
+        end = INTEGER_MAX if upto is None else upto
         with self._datastore.reading() as cursor:
             cursor.sqlite_cursor.row_factory = None
             cursor.execute(
                 "SELECT position, originator_id, originator_version, topic, state, digest FROM stored_events"
                 " WHERE position > ? AND position <= ? ORDER BY position LIMIT ?",
-                (after, INTEGER_MAX if upto is None else upto, limit),
+                (after, end, min(limit, max(0, end - after))),
             )
             return list(map(Row._make, cursor.fetchall()))
 

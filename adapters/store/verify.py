@@ -3,11 +3,11 @@
 Everything is read once, in a stream. Nothing stops at the first finding, so that the report names each check with its outcome.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from xce.adapters.store.log import PRIMARY, StoredLog
-from xce.adapters.store.recorder import PAGE_ROWS, Row
+from xce.adapters.store.recorder import Row
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.digest import GENESIS, link
 from xce.domain.events.recorded import Head, Recorded
@@ -58,6 +58,7 @@ class _Verification:
             States(log, views),
         )
         self._last = Head(0, GENESIS)
+        self._damaged = False
         self._anchored = anchor is None or anchor == self._last
 
     def run(self) -> Report:
@@ -65,7 +66,7 @@ class _Verification:
             self._storage.find(problem)
         self._take(upto=None)
         head, fences = self._stored_end()
-        if head is not None and head.position > self._last.position:
+        if head is not None and head.position > self._last.position and not self._damaged:
             self._take(upto=head.position)  # others have written meanwhile
         invariants = [invariant.end() for invariant in self._invariants]
         checks = [
@@ -88,29 +89,17 @@ class _Verification:
             return None, {}
 
     def _take(self, upto: int | None) -> None:
-        for row in self._rows(self._last.position, upto):
-            self._link(row)
-            self._read(row)
-
-    def _rows(self, after: int, upto: int | None) -> Iterator[Row]:
-        """Yield all rows that can be read; on damage, as many as there are before it."""
-        limit = PAGE_ROWS
-        while True:
-            try:
-                page = self._log.recorder.page(after, upto, limit)
-            except BrokenLogError as error:
-                if limit > 1:
-                    limit = 1
-                    continue
-                self._storage.find(
-                    f"nothing behind event {after} can be read: {error}", position=after + 1
-                )
-                return
-            if not page:
-                return
-            self._storage.counted += len(page)
-            yield from page
-            after = page[-1].position
+        try:
+            for row in self._log.recorder.rows(self._last.position, upto):
+                self._storage.counted += 1
+                self._link(row)
+                self._read(row)
+        except BrokenLogError as error:
+            self._damaged = True
+            after = self._last.position
+            self._storage.find(
+                f"nothing behind event {after} can be read: {error}", position=after + 1
+            )
 
     def _link(self, row: Row) -> None:
         self._chain.counted += 1
