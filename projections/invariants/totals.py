@@ -20,7 +20,8 @@ class _Lent:
     active: int = 0
     in_total: int = 0
     returns: dict[str, int] = field(default_factory=dict[str, int])
-    differs_since: Recorded | None = None
+    #: While both differ: by how much, and the first event that made them differ so.
+    differs: dict[int, Recorded] = field(default_factory=dict[int, Recorded])
 
 
 @dataclass(slots=True)
@@ -141,17 +142,17 @@ class Totals(Invariant):
     def _compare(self, lent: _Lent, recorded: Recorded) -> None:
         """Both sides are saved together, so that they differ only between two events of one save."""
         if lent.active == lent.in_total:
-            lent.differs_since = None
-        elif lent.differs_since is None:
-            lent.differs_since = recorded
+            lent.differs.clear()
+        else:
+            lent.differs.setdefault(lent.active - lent.in_total, recorded)
 
     def end(self) -> Check:
         """Name what is left open, and return the outcome."""
         for grant, lent in self._lent.items():
             self._count()
-            if lent.differs_since is not None:
+            if lent.active != lent.in_total:
                 self._find(
                     f"{grant} lends {lent.active} by its own events and {lent.in_total} by those of the total",
-                    lent.differs_since,
+                    lent.differs[lent.active - lent.in_total],
                 )
         return super().end()

@@ -3,8 +3,10 @@
 import os
 import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,9 +18,17 @@ from xce.adapters.store.verify import verify
 from xce.domain.errors import InputError, PermanentError, XceError
 
 
+@cache
+def story() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.db"
+        with open_log(path) as log:
+            Story(log).tell()
+        return path.read_bytes()
+
+
 def told(path: Path) -> Path:
-    with open_log(path) as log:
-        Story(log).tell()
+    path.write_bytes(story())
     return path
 
 
@@ -50,27 +60,27 @@ def garbage_behind_the_header(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100] + b"\xa5" * 4000)
 
 
+NOT_LOGS: list[tuple[Callable[[Path], object], str]] = [
+    (lambda p: p.mkdir(), "is a directory"),
+    (lambda p: os.mkfifo(p), "is not a regular file"),
+    (lambda p: p.write_bytes(b""), "is empty"),
+    (lambda p: p.write_text("2026-03-01 host h1 launched\n"), "it is not an SQLite file"),
+    (lambda p: p.write_bytes(os.urandom(5000)), "it is not an SQLite file"),
+    (lambda p: p.write_bytes(b"SQLite format 3\x00"), "cannot be read as a log"),
+    (lambda p: p.symlink_to(p.parent / "nowhere"), "No such file"),
+    (other_database, "the SQLite file of another program"),
+    (header("application_id", 0), "the SQLite file of another program"),
+    (header("user_version", 2), "its schema is 2, this release reads 1 to 1"),
+    (header("user_version", 0), "its schema is 0"),
+    (without("stored_events"), "no such table: stored_events"),
+    (without("log_head"), "no such table: log_head"),
+    (without("fences"), "no such table: fences"),
+    (garbage_behind_the_header, "cannot be read as a log"),
+]
+
+
 @pytest.mark.parametrize("read_only", [True, False])
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda p: p.mkdir(), "is a directory"),
-        (lambda p: os.mkfifo(p), "is not a regular file"),
-        (lambda p: p.write_bytes(b""), "is empty"),
-        (lambda p: p.write_text("2026-03-01 host h1 launched\n"), "it is not an SQLite file"),
-        (lambda p: p.write_bytes(os.urandom(5000)), "it is not an SQLite file"),
-        (lambda p: p.write_bytes(b"SQLite format 3\x00"), "cannot be read as a log"),
-        (lambda p: p.symlink_to(p.parent / "nowhere"), "No such file"),
-        (other_database, "the SQLite file of another program"),
-        (header("application_id", 0), "the SQLite file of another program"),
-        (header("user_version", 2), "its schema is 2, this release reads 1 to 1"),
-        (header("user_version", 0), "its schema is 0"),
-        (without("stored_events"), "no such table: stored_events"),
-        (without("log_head"), "no such table: log_head"),
-        (without("fences"), "no such table: fences"),
-        (garbage_behind_the_header, "cannot be read as a log"),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), NOT_LOGS, ids=[message for _, message in NOT_LOGS])
 def test_what_is_not_a_log_is_named(
     tmp_path: Path, make: Callable[[Path], object], message: str, read_only: bool
 ) -> None:
