@@ -187,6 +187,25 @@ def test_hosts_that_came_since_the_demand_count_although_nothing_is_in_flight_an
     assert asks(inputs) == []
 
 
+def test_of_what_came_since_the_demand_a_draining_host_counts_and_a_returning_one_does_not() -> (
+    None
+):
+    closed = request(
+        "R1", amount=2, granted=2, state=RequestState.COMPLETE, asked_position=POSITION + 1
+    )
+    inputs = round_of(
+        provider("aws", template()),
+        wants=demand(hosts("c4", 2)),
+        requests=[closed],
+        instances=[
+            instance("i-1", from_request="R1", state=InstanceState.DRAINING),
+            instance("i-2", from_request="R1", state=InstanceState.RETURNING),
+        ],
+    )
+
+    assert asks(inputs) == [("aws", "c4", 1)]
+
+
 def test_f03_a_host_that_never_joined_is_replaced_and_still_counts_against_the_limit() -> None:
     closed = request(
         "R1", amount=1, granted=1, state=RequestState.COMPLETE, asked_position=POSITION + 1
@@ -531,6 +550,22 @@ def test_hosts_and_units_share_a_budget_in_job_order() -> None:
     )
 
     assert asks(inputs) == [("aws", "c4", 1), ("pool", "lic", 2)]
+
+
+def test_the_order_of_hosts_is_kept_where_a_later_host_serves_an_earlier_job() -> None:
+    inputs = round_of(
+        provider("aws", template("c4", price="1.00"), template("m8", price="1.00")),
+        provider("pool", resources=[resource(price="1.00")]),
+        wants=demand(
+            hosts("c4", 1, ("j3", 3, 1)),
+            hosts("m8", 1, ("j1", 1, 1)),
+            units("lic", 1, ("j2", 2, 1)),
+            order=[("c4", 1), ("m8", 1)],
+        ),
+        budgets=[Budget(name="all", max_cost_per_hour=Decimal(2))],
+    )
+
+    assert asks(inputs) == [("pool", "lic", 1), ("aws", "c4", 1)]
 
 
 def test_a_demand_without_an_order_of_hosts_goes_by_its_first_jobs() -> None:

@@ -304,6 +304,12 @@ def test_a_grant_smaller_than_a_step_goes_back_whole() -> None:
     assert returned_parts(inputs) == [("g-1", 3)]
 
 
+def test_of_a_grant_that_is_no_multiple_a_lender_that_takes_parts_gets_whole_steps() -> None:
+    inputs = round_of(pool(step=5, parts=True), idle=idle_units("lic", 9), grants=[grant("g-1", 7)])
+
+    assert returned_parts(inputs) == [("g-1", 5)]
+
+
 def test_the_dearest_known_price_goes_first_then_the_oldest_then_the_id() -> None:
     grants = [
         grant("g-1", 2, price=None, granted_at=at(-900)),
