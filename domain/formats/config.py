@@ -44,7 +44,9 @@ class HostGroup(Format):
     )
     total: dict[Name, Total] = Field(default_factory=dict)
     rank: StrictInt = Field(
-        default=0, description="place in the host order, lower first; then by name"
+        default=-1,
+        description="place in the host order, lower first; then by name. Provisioned hosts have rank 0: "
+        "own ones are filled before them",
     )
     state: HostState = HostState.OPEN
     exclusive_to: Name | None = None

@@ -16,6 +16,7 @@ from xce.adapters.settings.load import read_config
 from xce.adapters.settings.yaml_tree import read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.snapshot import Host
 
 ROOT = Path(__file__).parents[3]
 
@@ -111,6 +112,13 @@ def test_a_byte_order_mark_is_no_mistake() -> None:
 
 def test_what_is_left_out_has_its_default() -> None:
     assert read("cluster: {}") == SimulationConfig.model_validate({"cluster": {}})
+
+
+def test_own_hosts_come_before_provisioned_ones_unless_said_otherwise() -> None:
+    provisioned = Host(name="a1", instance="cloud/vm-1", idle_since=None, available_until=None)
+    (own,) = read("cluster: {hosts: [{name: z9}]}").cluster.all_hosts()
+
+    assert own.rank < provisioned.rank
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
