@@ -15,6 +15,7 @@ from xce.adapters.store import audit as read_models
 from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.errors import InputError
+from xce.domain.events.digest import GENESIS
 from xce.domain.events.recorded import Head
 from xce.projections.invariants.report import Report
 
@@ -149,11 +150,14 @@ def _file(log: str) -> str:
 def _head(text: str) -> Head:
     position, _, digest = text.partition(":")
     try:
-        return Head(int(position), bytes.fromhex(digest))
+        head = Head(int(position), bytes.fromhex(digest))
     except ValueError:
+        head = None
+    if head is None or len(head.digest) != len(GENESIS):
         raise InputError.of(
             "--anchor", f"{text!r} is not a head; wanted POSITION:DIGEST as printed by verify"
-        ) from None
+        )
+    return head
 
 
 def _binary(value: object) -> str:

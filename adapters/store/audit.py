@@ -12,13 +12,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import sqlite_utils
 
 from xce.adapters.store.audit_rows import AuditRows, Values
 from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.log import StoredLog
-from xce.adapters.store.sqlite import uri_of
 from xce.domain.errors import InputError, PermanentError, XceError
 
 #: A query that takes longer is stopped.
@@ -60,12 +60,16 @@ def rebuild(log: StoredLog, database: str) -> int:
 def is_current(log: StoredLog, database: str) -> bool:
     """Return whether the read models hold exactly the log's events."""
     try:
-        with closing(sqlite3.connect(uri_of(database, read_only=True), uri=True)) as connection:
+        with closing(sqlite3.connect(_uri(database), uri=True)) as connection:
             rows = connection.execute("SELECT position, digest FROM log").fetchall()
     except sqlite3.Error:
         return False
     head = log.head()
     return rows == [(head.position, head.digest.hex())]
+
+
+def _uri(database: str) -> str:
+    return f"file:{quote(database)}?mode=ro"
 
 
 def _write(log: StoredLog, path: str) -> int:
@@ -117,7 +121,7 @@ def query(database: str, sql: str, *, time_limit_s: float = TIME_LIMIT_S) -> Ans
     Raises:
         InputError: the statement is not one SELECT that SQLite understands, wants to write, or takes too long.
     """
-    with closing(sqlite3.connect(uri_of(database, read_only=True), uri=True)) as connection:
+    with closing(sqlite3.connect(_uri(database), uri=True)) as connection:
         connection.execute("PRAGMA query_only = ON")
         connection.set_authorizer(_authorize)
         deadline = time.monotonic() + time_limit_s
@@ -147,6 +151,6 @@ def _refusal(error: Exception, time_limit_s: float) -> XceError:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_INTERRUPT:
         return InputError.of("SQL", f"takes longer than {time_limit_s:g} s")
-    if code == sqlite3.SQLITE_AUTH:
+    if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
         return InputError.of("SQL", "may only read: wanted one SELECT")
     return InputError.of("SQL", str(error))

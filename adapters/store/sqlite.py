@@ -9,6 +9,7 @@ Schema 1::
 Every append is one transaction that writes first (the head's row: that takes the write lock), then compares the fences, then inserts.
 """
 
+import os
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -113,8 +114,18 @@ def create_schema(connection: sqlite3.Connection) -> None:
 
 
 def uri_of(path: str, *, read_only: bool) -> str:
-    """Return the URI that opens an existing file, and never makes one."""
-    return f"file:{quote(path)}?mode={'ro' if read_only else 'rw'}"
+    """Return the URI that opens an existing file, and never makes one.
+
+    SQLite keeps two files beside a log in use. A connection that may write nothing leaves them there; so where nobody has left a WAL
+    that must stay as it is, a reader also opens the file for writing (and is kept from it by ``query_only``), and they go.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    tidy = (
+        not os.path.exists(f"{path}-wal")
+        and os.access(path, os.W_OK)
+        and os.access(folder, os.W_OK)
+    )
+    return f"file:{quote(path)}?mode={'rw' if tidy or not read_only else 'ro'}"
 
 
 def translated(error: Exception, source: str) -> XceError:
@@ -135,6 +146,8 @@ def translated(error: Exception, source: str) -> XceError:
 class _Pool(SQLiteConnectionPool):
     """Connections with the settings that durability needs; none of them is left to SQLite's build."""
 
+    read_only = False
+
     def _create_connection(self) -> SQLiteConnection:
         return SQLiteConnection(self.connect(), max_age=self.max_age)
 
@@ -151,6 +164,7 @@ class _Pool(SQLiteConnectionPool):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute(f"PRAGMA query_only = {self.read_only:d}")
         except sqlite3.Error:
             connection.close()
             raise
@@ -169,6 +183,7 @@ class Datastore(SQLiteDatastore):
         self._log_pool = _Pool(
             db_name=uri, lock_timeout=lock_timeout_s, pool_timeout=lock_timeout_s
         )
+        self._log_pool.read_only = read_only
         self.pool = self._log_pool
 
     def connect(self) -> sqlite3.Connection:

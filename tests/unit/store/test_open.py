@@ -167,6 +167,7 @@ def test_reading_leaves_the_file_as_it_was(tmp_path: Path) -> None:
             Story(log, "-b").describe()
 
     assert path.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["log.db"]
 
 
 def test_a_reader_sees_what_a_writer_left_in_its_wal(tmp_path: Path) -> None:
@@ -179,6 +180,10 @@ def test_a_reader_sees_what_a_writer_left_in_its_wal(tmp_path: Path) -> None:
     (tmp_path / "copy-log.db").rename(tmp_path / "killed.db")
     (tmp_path / "copy-log.db-wal").rename(tmp_path / "killed.db-wal")
 
+    before = {name: (tmp_path / name).read_bytes() for name in ("killed.db", "killed.db-wal")}
+
     with open_log(tmp_path / "killed.db", read_only=True) as left:
         assert left.head() == head
         assert verify(left).passed
+
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
