@@ -36,6 +36,7 @@ from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Host, HostState, Shared, Snapshot
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.instance import Instance, InstanceState
+from xce.domain.provisioning.request import OPEN
 from xce.domain.scheduling.session import run_session
 from xce.domain.sharing.window import PeakWindow
 from xce.projections.all import Projections
@@ -291,7 +292,7 @@ class World:
             if entry.state is InstanceState.STARTING:
                 self._poll_at(max(self.now + _SECOND, entry.granted_at + self._settings.join_limit))
         for request in view.requests:
-            if request.deadline is not None:
+            if request.state in OPEN and request.deadline is not None:
                 self._wake_at(request.deadline)
 
     def _carry_out(self, steps: Iterable[Step]) -> None:
