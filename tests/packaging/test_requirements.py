@@ -8,7 +8,9 @@ import pytest
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "requirements.md"
-ROW = re.compile(r"^\| (?P<id>[A-Z]+\d*(?: \d+(?:\.\d+)?)?) \| (?P<what>[^|]+) \| (?P<state>[^|]+) \| (?P<code>[^|]*) \| (?P<tests>[^|]*) \|$")
+ROW = re.compile(
+    r"^\| (?P<id>[A-Z]+\d*(?: \d+(?:\.\d+)?)?) \| (?P<what>[^|]+) \| (?P<state>[^|]+) \| (?P<code>[^|]*) \| (?P<tests>[^|]*) \|$"
+)
 STATES = {"done", "part", "later"}
 COUNTS = {"M": 6, "A": 6, "D": 12, "S": 5, "H": 4, "P": 10, "C": 11, "R": 7, "V": 3, "N": 5, "I": 9}
 
@@ -35,7 +37,9 @@ def test_what_a_row_names_exists(requirement: str) -> None:
     row = rows()[requirement]
 
     assert row["state"].strip() in STATES
-    missing = [path for path in paths(row["code"]) + paths(row["tests"]) if not (ROOT / path).exists()]
+    missing = [
+        path for path in paths(row["code"]) + paths(row["tests"]) if not (ROOT / path).exists()
+    ]
     assert not missing
     if row["state"].strip() != "later":
         assert paths(row["code"]), "what is done or begun names its code"
