@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
-from tests.reference.catalog_runs import (
-    Runs,
+from tests.reference.idle import reference_idle
+from tests.reference.plain import Outcome, phase_one
+from tests.reference.runs import Runs
+from tests.reference.supply import (
     Supply,
     left_out_at_once,
     possible_at_all,
     s_prime,
     supply_of,
 )
-from tests.reference.idle import reference_idle
-from tests.reference.plain import Outcome, phase_one
 from tests.reference.world import Holding, PlainJob, World, world_of
 from xce.domain.formats.session_result import (
     CountDemand,
@@ -342,10 +342,8 @@ def _impossible(case: Case) -> Iterator[str]:
 
 def _complete(case: Case, budget: int) -> Iterator[str]:
     candidates = [job for job in case.judged if job.id not in case.at_once]
-    world = case.outcome.world.with_hosts(case.supply.in_flight_hosts)
-    world = world.with_shared(case.supply.in_flight_counts).with_shared(case.supply.headroom)
     counted = {job.id for job in case.counted}
-    if Runs(case.supply, budget).can_count(world, candidates, counted) is False:
+    if Runs(case.outcome, case.supply, budget).can_count(candidates, counted) is False:
         yield (
             f"not complete: no run of the catalog pass counts exactly {sorted(counted)} "
             f"of {[job.id for job in candidates]}"

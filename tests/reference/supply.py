@@ -1,15 +1,11 @@
-"""The catalog pass as far as the rules fix it: supply, S', and which sets of jobs it may count.
-
-Which template a new host gets is free within the rules, so the pass is not repeated here. Instead all runs that
-the rules allow are searched for one that counts exactly the jobs which a result counts.
-"""
+"""The catalog pass as far as the rules fix it: what the supply is, who is left out at once, S', and the impossible."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, product
+from itertools import count
 
-from tests.reference.placing import place, place_alternative
+from tests.reference.placing import place
 from tests.reference.plain import Outcome
 from tests.reference.world import PlainHost, PlainJob, World, virtual_host, waited
 from xce.domain.formats.snapshot import Snapshot, Tasks, Template
@@ -130,93 +126,3 @@ def possible_at_all(snapshot: Snapshot, outcome: Outcome, supply: Supply, job: P
     )
     names = [template.id for template in templates for _ in range(min(template.allowed, job.least))]
     return place(world.with_hosts(new_hosts(supply, names)), job, job.least) is not None
-
-
-@dataclass
-class Runs:
-    """A search through the runs of the catalog pass that the rules allow; ``budget`` placements at most."""
-
-    supply: Supply
-    budget: int
-
-    def can_count(
-        self, world: World, candidates: Sequence[PlainJob], counted: set[str]
-    ) -> bool | None:
-        """Return whether some run counts exactly these jobs; None when the budget was spent before it was known.
-
-        ``world``: the end of phase 1, with what is in flight and all headroom.
-        """
-        try:
-            return self._from(world, Counter(), candidates, counted)
-        except _SpentError:
-            return None
-
-    def _from(
-        self, world: World, opened: Counter[str], candidates: Sequence[PlainJob], counted: set[str]
-    ) -> bool:
-        if not candidates:
-            return True
-        job, *rest = candidates
-        options = self.options(world, opened, job)
-        if job.id not in counted:
-            return next(options, None) is None and self._from(world, opened, rest, counted)
-        return any(self._from(after, more, rest, counted) for after, more in options)
-
-    def options(
-        self, world: World, opened: Counter[str], job: PlainJob
-    ) -> Iterator[tuple[World, Counter[str]]]:
-        """Yield the ways in which the pass may place a job: the world after it and the hosts opened till then."""
-        for number in range(len(job.requirement.alternatives)):
-            if (after := self._placed(world, opened, job, number, ())) is not None:
-                yield after
-                continue
-            single = [
-                after
-                for template in self.supply.templates
-                for after in self._fewest(world, opened, job, number, template)
-            ]
-            yield from single or self._mixed(world, opened, job, number)
-
-    def _fewest(
-        self, world: World, opened: Counter[str], job: PlainJob, number: int, template: Template
-    ) -> list[tuple[World, Counter[str]]]:
-        room = self.supply.room[template.id] - opened[template.id]
-        for hosts in range(1, min(room, job.least) + 1):
-            after = self._placed(world, opened, job, number, (template.id,) * hosts)
-            if after is not None:
-                return [after]
-        return []
-
-    def _mixed(
-        self, world: World, opened: Counter[str], job: PlainJob, number: int
-    ) -> list[tuple[World, Counter[str]]]:
-        names = [
-            template.id for template in self.supply.templates if self.supply.room[template.id] > 0
-        ]
-        for hosts in range(2, job.least + 1):
-            found: list[tuple[World, Counter[str]]] = []
-            for mix in product(names, repeat=hosts):
-                total = opened + Counter(mix)
-                if all(total[name] <= self.supply.room[name] for name in mix):
-                    after = self._placed(world, opened, job, number, mix)
-                    found += [] if after is None else [after]
-            if found:
-                return found
-        return []
-
-    def _placed(
-        self, world: World, opened: Counter[str], job: PlainJob, number: int, new: tuple[str, ...]
-    ) -> tuple[World, Counter[str]] | None:
-        self.budget -= 1
-        if self.budget < 0:
-            raise _SpentError
-        hosts = new_hosts(self.supply, new, first=opened.total() + 1)
-        wider = world.with_hosts(hosts)
-        holding = place_alternative(wider, job, job.requirement.alternatives[number], job.least)
-        if holding is None:
-            return None
-        return wider.start(job, holding), opened + Counter(new)
-
-
-class _SpentError(Exception):
-    """The budget of placements is spent."""
