@@ -20,10 +20,17 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     """Return everything that makes pages."""
     import generate_cli
     import generate_configuration
+    import generate_events
     import generate_readme
     import generate_schemas
 
-    modules = (generate_schemas, generate_cli, generate_configuration, generate_readme)
+    modules = (
+        generate_schemas,
+        generate_cli,
+        generate_configuration,
+        generate_events,
+        generate_readme,
+    )
     return [module.pages for module in modules]
 
 
