@@ -1,26 +1,27 @@
-"""``xce session FILE``: one scheduling session over a snapshot."""
+"""``xce session FILE``: one scheduling session over a snapshot file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from xce.adapters.cli import terminal
 from xce.domain.errors import InputError
 from xce.domain.formats.session_result import (
-    Demand,
-    Idle,
     Pending,
     Provisioning,
     Reason,
+    ReasonKind,
     SessionResult,
 )
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.scheduling.session import run_session
 
-NAMES_SHOWN = 6
+#: Names shown in one cell before the others are only counted.
+_NAMES_SHOWN = 4
 
 
 def command(
@@ -29,19 +30,14 @@ def command(
     ],
     as_json: terminal.JsonOption = False,
     trace: Annotated[
-        bool, typer.Option("--trace", help="Say what was tried for each job, and what was short.")
+        bool, typer.Option("--trace", help="Say step by step what was tried for every job.")
     ] = False,
     expand: Annotated[
-        bool, typer.Option("--expand", help="Write every reason at its job, not only its set.")
+        bool, typer.Option("--expand", help="Write every reason at its job, not in sets.")
     ] = False,
 ) -> None:
-    """Run one scheduling session: what starts, why the rest waits, what is missing, what could go back."""
-    source = terminal.source_name(file)
-    snapshot = Snapshot.from_json(terminal.read_input(file), source)
-    try:
-        result = run_session(snapshot, trace=trace)
-    except InputError as error:
-        raise InputError(source, error.problems) from None
+    """Run one scheduling session: what starts, why the rest waits, what is missing, what is idle."""
+    result = session(terminal.read_input(file), terminal.source_name(file), trace=trace)
     if expand:
         result = expanded(result)
     if as_json:
@@ -50,111 +46,139 @@ def command(
         render(result, terminal.out)
 
 
+def session(text: str | bytes, source: str, *, trace: bool = False) -> SessionResult:
+    """Return the result of a session over the JSON text of a snapshot.
+
+    Raises:
+        InputError: the text is no snapshot, or a requirement in it cannot be read; the source is ``source``.
+    """
+    snapshot = Snapshot.from_json(text, source)
+    try:
+        return run_session(snapshot, trace=trace)
+    except InputError as error:
+        raise InputError(source, error.problems) from None
+
+
 def expanded(result: SessionResult) -> SessionResult:
-    """Return the result with every reason at its job instead of the id of its set."""
-    sets = {entry.id: entry.reasons for entry in result.reason_sets}
+    """Return the result with every reason written at its job, and no sets."""
+    sets = {each.id: each.reasons for each in result.reason_sets}
     pending = tuple(
-        entry
-        if entry.reasons is None
-        else entry.model_copy(update={"expanded": sets[entry.reasons], "reasons": None})
-        for entry in result.pending
+        job
+        if job.reasons is None
+        else job.model_copy(update={"reasons": None, "expanded": sets[job.reasons]})
+        for job in result.pending
     )
     return result.model_copy(update={"pending": pending, "reason_sets": ()})
 
 
 def render(result: SessionResult, console: Console) -> None:
-    """Show a result as tables."""
-    console.print(
-        f"{len(result.allocations)} jobs start, {len(result.pending)} wait"
-        f" (log position {result.position})",
-        highlight=False,
-    )
-    if result.allocations:
-        console.print(_allocations(result))
-    if result.pending:
-        console.print(_pending(result))
-    for line in (*_demand(result.demand), *_idle(result.idle)):
-        console.print(line, highlight=False, markup=False)
-    for warning in result.warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False, markup=False)
+    """Print a result for people."""
+    tables = [_allocations(result), _pending(result), _demand(result), _left_out(result)]
+    tables.append(_idle(result))
+    shown = [table for table in tables if table.row_count]
+    for number, table in enumerate(shown):
+        if number:
+            console.print()
+        console.print(table)
+    if not shown:
+        console.print("nothing to do")
     for line in result.trace or ():
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(Text(line))
+    for warning in result.warnings:
+        terminal.err.print(Text(f"warning: {warning}"))
+
+
+def _table(title: str, *headings: str, numbers: Iterable[str] = ()) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in numbers else "left")
+    return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(cell) for cell in cells))
 
 
 def _allocations(result: SessionResult) -> Table:
-    table = Table("starts", "on", "takes", "tokens")
-    for entry in result.allocations:
-        table.add_row(
-            entry.job,
-            _some(f"{place.name} x{place.tasks}" for place in entry.hosts),
-            _some(_amounts(place.uses) for place in entry.hosts[:1]),
-            _some(f"{shared.amount} {shared.name}" for shared in entry.shared),
-        )
+    table = _table("Starting", "JOB", "HOSTS", "SHARED")
+    for job in result.allocations:
+        hosts = [f"{on.name} ({on.tasks})" if on.tasks > 1 else on.name for on in job.hosts]
+        shared = ", ".join(f"{each.amount} {each.name}" for each in job.shared)
+        _row(table, job.job, _few(hosts), shared)
     return table
 
 
 def _pending(result: SessionResult) -> Table:
-    sets = {entry.id: entry.reasons for entry in result.reason_sets}
-    table = Table("waits", "because of", "reasons", "waits for")
-    for entry in result.pending:
-        reasons = sets.get(entry.reasons or 0, ()) if entry.expanded is None else entry.expanded
-        table.add_row(entry.job, entry.reason.value, _reasons(reasons), _waits_for(entry))
+    table = _table("Waiting", "JOB", "REASON", "WHAT", "WAITS FOR")
+    sets = {each.id: each.reasons for each in result.reason_sets}
+    for job in result.pending:
+        reasons = _reasons(job, sets)
+        what = "; ".join(dict.fromkeys(_what(reason) for reason in reasons if _what(reason)))
+        _row(table, job.job, job.reason.value, what, _waits_for(job.provisioning))
     return table
 
 
-def _reasons(reasons: Iterable[Reason]) -> str:
-    return _some(_reason(reason) for reason in reasons)
+def _reasons(job: Pending, sets: dict[int, tuple[Reason, ...]]) -> tuple[Reason, ...]:
+    if job.expanded is not None:
+        return job.expanded
+    return sets[job.reasons] if job.reasons is not None else ()
 
 
-def _reason(reason: Reason) -> str:
-    what = reason.limit or reason.resource or reason.kind.value
-    where = "" if not reason.hosts else f" on {_some(reason.hosts, 3)}"
-    return f"{what}{where}"
+def _what(reason: Reason) -> str:
+    where = "" if reason.hosts is None else f" on {_few(reason.hosts)}"
+    match reason.kind:
+        case ReasonKind.LIMIT:
+            return f"limit {reason.limit}{where}"
+        case ReasonKind.UNIT_UNKNOWN:
+            return f"unit of {reason.resource}"
+        case _:
+            return f"{reason.resource}{where}" if reason.resource else ""
 
 
-def _waits_for(entry: Pending) -> str:
-    return "-" if entry.provisioning is None else _some(_parts(entry.provisioning))
+def _waits_for(given: Provisioning | None) -> str:
+    if given is None:
+        return ""
+    parts = [f"{count} new {name}" for name, count in given.templates.items()]
+    parts += [f"{amount} more {name}" for name, amount in given.countable.items()]
+    parts += [f"{name} in flight" for name in given.in_flight]
+    return ", ".join(parts) or "its turn"
 
 
-def _parts(provisioning: Provisioning) -> Iterator[str]:
-    for template, count in provisioning.templates.items():
-        yield f"{count} x {template}"
-    for name, amount in provisioning.countable.items():
-        yield f"{amount} {name}"
-    for name in provisioning.in_flight:
-        yield f"{name} (in flight)"
-
-
-def _demand(demand: Demand) -> Iterator[str]:
-    for host in demand.hosts:
-        yield f"demand: {host.count} x {host.template} for {_some(job.job for job in host.jobs)}"
+def _demand(result: SessionResult) -> Table:
+    demand = result.demand
+    table = _table("Demand", "WHAT", "NEW", "WANTED", "FOR JOBS", numbers=("NEW", "WANTED"))
+    for hosts in demand.hosts:
+        jobs = [each.job for each in hosts.jobs]
+        _row(table, f"hosts of {hosts.template}", str(hosts.count), str(hosts.count), _few(jobs))
     for count in demand.countable:
-        yield (
-            f"demand: {count.amount} {count.name} ({count.wanted} wanted, the rest is in flight)"
-            f" for {_some(job.job for job in count.jobs)}"
-            if count.amount != count.wanted
-            else f"demand: {count.amount} {count.name} for {_some(job.job for job in count.jobs)}"
-        )
-    if demand.order and demand.tight.value != "proved":
-        yield "demand: that no host of it is spare was not proved within the budget of placements"
-    for entry in demand.impossible:
-        yield f"impossible: job {entry.job}: {entry.why}"
-    if demand.not_examined:
-        yield f"not examined: {_some(demand.not_examined)}"
+        jobs = [each.job for each in count.jobs]
+        _row(table, count.name, str(count.amount), str(count.wanted), _few(jobs))
+    return table
 
 
-def _idle(idle: Idle) -> Iterator[str]:
-    for host in idle.hosts:
-        yield f"idle: {host.host} ({host.instance}) since {host.idle_since:%Y-%m-%d %H:%M:%S} UTC"
-    for count in idle.counts:
-        yield f"idle: {count.amount} {count.name}"
+def _left_out(result: SessionResult) -> Table:
+    demand = result.demand
+    table = _table("Not in the demand", "JOB", "WHY")
+    for job in demand.impossible:
+        _row(table, job.job, f"can never run: {job.why}")
+    for job in demand.not_counted:
+        _row(table, job.job, job.why)
+    for name in demand.not_examined:
+        _row(table, name, "not examined: past the cap")
+    return table
 
 
-def _amounts(uses: dict[str, int]) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in uses.items())
+def _idle(result: SessionResult) -> Table:
+    table = _table("Idle", "WHAT", "AMOUNT", "SINCE", numbers=("AMOUNT",))
+    for host in result.idle.hosts:
+        since = host.idle_since.isoformat().replace("+00:00", "Z")
+        _row(table, f"host {host.host} ({host.instance})", "1", since)
+    for count in result.idle.counts:
+        _row(table, count.name, str(count.amount), "")
+    return table
 
 
-def _some(parts: Iterable[str], most: int = NAMES_SHOWN) -> str:
-    names = list(parts)
-    more = f", ... ({len(names)} in all)" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _few(names: Sequence[str]) -> str:
+    if len(names) <= _NAMES_SHOWN:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES_SHOWN])} and {len(names) - _NAMES_SHOWN} more"

@@ -123,7 +123,8 @@ def most_hosts_of(job: JobClass, kind: HostKind) -> int:
             elif span.one_task_a_host or span.ptile is not None:
                 hosts += part.request.fewest_hosts(tasks)
             else:
-                hosts += -(-tasks // room)
+                # Limits about hosts may leave room for one task where the host itself takes more.
+                hosts += tasks if part.placed else -(-tasks // room)
         most = max(most, hosts)
     return most
 

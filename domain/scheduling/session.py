@@ -24,6 +24,7 @@ from xce.domain.scheduling.explain import Failure, Publisher, behind, limited, s
 from xce.domain.scheduling.guarantees import limits_before_hosts
 from xce.domain.scheduling.picker import Picker, in_job_order
 from xce.domain.scheduling.placement import Placed, start
+from xce.domain.scheduling.trace import Trace
 from xce.domain.scheduling.unsatisfiable import Unsatisfiable
 
 #: A job that waits, its class, and why.
@@ -43,7 +44,14 @@ def run_session(snapshot: Snapshot, *, trace: bool = False) -> SessionResult:
     published = [publisher.publish(failure, job) for _, job, failure in waiting]
     sets = publisher.sets()
     allocations = _allocations(core, started)
+    recorder = None
+    if trace:
+        recorder = Trace(core)
+        recorder.started(allocations)
+        recorder.waiting(waiting)
     final = finalise(compiled, waiting)
+    if recorder is not None:
+        recorder.catalog(final.demand, final.provisioning, [job for job, _, _ in waiting])
     return SessionResult.model_construct(
         format="xce.session/1",
         position=snapshot.position,
@@ -53,7 +61,7 @@ def run_session(snapshot: Snapshot, *, trace: bool = False) -> SessionResult:
         demand=final.demand,
         idle=idle_supply(compiled, [placed for _, placed in started], final.placed),
         warnings=tuple(compiled.warnings),
-        trace=None,
+        trace=None if recorder is None else recorder.lines,
     )
 
 

@@ -1,0 +1,158 @@
+"""The decision trace: for every job, step by step, what was tried and what stopped it.
+
+Nothing here is called unless a trace was asked for. The lines are made from what the session found; hosts
+are described as they are at the end of phase 1, those that the same thing stops together.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from xce.domain.cluster.limits import Share
+from xce.domain.cluster.state import State
+from xce.domain.formats.session_result import Allocation, Demand, Provisioning, ReasonKind
+from xce.domain.formats.snapshot import HostState, PendingJob
+from xce.domain.scheduling.classes import JobClass, Part
+from xce.domain.scheduling.explain import Failure
+
+#: Hosts named in one line before the others are only counted.
+_NAMED_HOSTS: Final = 8
+
+
+class Trace:
+    """Collects the lines of one session."""
+
+    def __init__(self, core: State) -> None:
+        self._core = core
+        self._lines: list[str] = []
+        self._on_hosts: dict[tuple[JobClass, int, int], list[str]] = {}
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Return all lines, in the order of the steps."""
+        return tuple(self._lines)
+
+    def started(self, allocations: Iterable[Allocation]) -> None:
+        """Describe the jobs that start."""
+        for allocation in allocations:
+            hosts = ", ".join(f"{on.name} ({_tasks(on.tasks)})" for on in allocation.hosts)
+            shared = "".join(f", {each.amount} of {each.name}" for each in allocation.shared)
+            self._lines.append(f"job {allocation.job}: starts on {hosts}{shared}")
+
+    def waiting(self, waiting: Iterable[tuple[PendingJob, JobClass, Failure]]) -> None:
+        """Describe the jobs that wait: what stopped them, and on which hosts."""
+        for job, job_class, failure in waiting:
+            for found in failure.early:
+                self._lines.append(f"job {job.id}: {_stop(found.kind, found.name)}")
+            for part, tasks in failure.late:
+                self._lines += [
+                    f"job {job.id}: {text}" for text in self._part(job_class, part, tasks)
+                ]
+
+    def catalog(
+        self, demand: Demand, provisioning: Mapping[str, Provisioning], jobs: Iterable[PendingJob]
+    ) -> None:
+        """Describe what the catalog pass found for each job."""
+        refused = {each.job: f"not provisionable: {each.why}" for each in demand.not_counted}
+        refused |= {each.job: f"not provisionable: {each.why}" for each in demand.impossible}
+        refused |= dict.fromkeys(demand.not_examined, "not examined: past the cap")
+        for job in jobs:
+            given = provisioning.get(job.id)
+            if given is None:
+                if job.id in refused:
+                    self._lines.append(f"job {job.id}: {refused[job.id]}")
+                continue
+            for template, hosts in given.templates.items():
+                self._lines.append(
+                    f"job {job.id}: would fit on template {template} ({_hosts(hosts)})"
+                )
+            for name, amount in given.countable.items():
+                self._lines.append(f"job {job.id}: short {amount} of {name}, provisionable")
+            for name in given.in_flight:
+                self._lines.append(f"job {job.id}: waits for {name}, in flight")
+            if not (given.templates or given.countable or given.in_flight):
+                self._lines.append(f"job {job.id}: has a place behind the jobs before it")
+
+    def _part(self, job: JobClass, part: Part, tasks: int) -> list[str]:
+        """Return the first thing that stops a part on every class of hosts."""
+        key = (job, part.scope.number, tasks)
+        known = self._on_hosts.get(key)
+        if known is None:
+            known = self._on_hosts[key] = self._describe(job, part, tasks)
+        return known
+
+    def _describe(self, job: JobClass, part: Part, tasks: int) -> list[str]:
+        request = part.request
+        bucket = request.largest_bucket(tasks)
+        amounts = request.bucket(bucket, first=True)
+        wanted = ", ".join(f"{amount} {name}" for name, amount in amounts) or "nothing"
+        lines = [f"wants {wanted} on a host for {_tasks(bucket)} of {tasks}"]
+        stopped: dict[str, list[str]] = {}
+        hosts = self._core.ground.hosts
+        selected = set(self._core.view(part.scope).matching)
+        for place, host in enumerate(hosts.hosts):
+            if host.state is not HostState.OPEN:
+                stop = f"is {host.state.value}"
+            elif place not in selected:
+                stop = self._not_selected(job, part, place)
+            else:
+                stop = self._short(part, place, bucket, tasks)
+            stopped.setdefault(stop, []).append(host.name)
+        lines += [f"{_names(names)}: {stop}" for stop, names in stopped.items()]
+        if not hosts.hosts:
+            lines.append("there are no hosts")
+        return lines
+
+    def _not_selected(self, job: JobClass, part: Part, place: int) -> str:
+        host = self._core.ground.hosts.hosts[place]
+        if host.exclusive_to is not None and host.exclusive_to != job.user:
+            return f"is for user {host.exclusive_to} only"
+        if not part.request.matches(self._core.kind(place)):
+            return "is not what select asks for"
+        return "must go before the job would end"
+
+    def _short(self, part: Part, place: int, bucket: int, tasks: int) -> str:
+        core = self._core
+        if place in (core.busy if part.is_exclusive else core.shut):
+            return "has a job that cannot share it"
+        amounts = part.request.bucket(bucket, first=True)
+        for name, amount in amounts:
+            if core.column(name)[place] < amount:
+                return f"short of {name}"
+        if part.placed:
+            shares: list[Share] = [(place, dict(amounts))]
+            refusing = core.placed.refusing(
+                part.placed, shares, part.fixed_shared(tasks), core.names
+            )
+            if refusing:
+                return f"limit {refusing[0].name}"
+        return "has room, and is too few"
+
+
+def _stop(kind: ReasonKind, name: str | None) -> str:
+    match kind:
+        case ReasonKind.LIMIT:
+            return f"limit {name}"
+        case ReasonKind.NO_RESOURCE:
+            return f"short of {name}"
+        case ReasonKind.UNIT_UNKNOWN:
+            return f"unit unknown: {name}"
+        case ReasonKind.HOST_SELECTION:
+            return "no host is what it selects"
+        case ReasonKind.PRIORITY:
+            return "stands behind a job that cannot start"
+        case ReasonKind.HELD | ReasonKind.DEPENDENCY:
+            return kind.value
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= _NAMED_HOSTS:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED_HOSTS])} and {len(names) - _NAMED_HOSTS} more"
+
+
+def _tasks(count: int) -> str:
+    return "1 task" if count == 1 else f"{count} tasks"
+
+
+def _hosts(count: int) -> str:
+    return "1 host" if count == 1 else f"{count} hosts"
