@@ -229,7 +229,8 @@ class SQLiteLogRecorder(LogRecorder):
                     " SET epoch = max(epoch, excluded.epoch)",
                     (name, epoch),
                 )
-        self._head = Head(rows[-1].position, rows[-1].digest)
+            # Under the lock, and before the commit: should that fail, the next append finds the head elsewhere and reads it.
+            self._head = Head(rows[-1].position, rows[-1].digest)
         return rows
 
     def page(self, after: int, upto: int | None, limit: int) -> list[Row]:

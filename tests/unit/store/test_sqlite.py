@@ -272,3 +272,27 @@ def test_snapshots_and_other_parts_of_the_library_find_their_tables(tmp_path: Pa
         assert_intact(log)
         snapshots = application.factory.aggregate_recorder("snapshots")
         assert snapshots.select_events("request:R1") == []
+
+
+def test_a_commit_that_fails_is_forgotten(tmp_path: Path) -> None:
+    """A deferred constraint makes the commit itself fail; the writer does not go on from the head it never reached."""
+    with open_log(tmp_path / "log.db") as log:
+        log.append([request_of("R1")])
+        writer = writer_of(log)
+        writer.execute("PRAGMA foreign_keys = ON")
+        writer.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+        writer.execute(
+            "CREATE TABLE child (id REFERENCES parent(id) DEFERRABLE INITIALLY DEFERRED)"
+        )
+        writer.execute(
+            "CREATE TRIGGER t AFTER INSERT ON stored_events WHEN NEW.originator_id = 'request:R2'"
+            " BEGIN INSERT INTO child VALUES (NEW.position); END"
+        )
+
+        with pytest.raises(BrokenLogError, match="FOREIGN KEY"):
+            log.append([request_of("R2")])
+
+        assert not writer.in_transaction
+        log.append([request_of("R3")])
+        assert [r.event.originator_id for r in log.read()] == ["request:R1", "request:R3"]
+        assert_intact(log)
