@@ -1,9 +1,9 @@
 """What every backend of the log promises (``EventLog`` in ``domain/ports.py``). A backend is one more line in ``BACKENDS``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,11 +15,13 @@ from xce.adapters.store.recorder import PAGE_ROWS
 from xce.adapters.store.verify import verify
 from xce.domain.errors import BrokenLogError, ConflictError, NotFoundError, StaleEpochError
 from xce.domain.events import ids
-from xce.domain.events.base import Aggregate, fold
+from xce.domain.events.base import Aggregate, applies, fold
 from xce.domain.events.digest import GENESIS
 from xce.domain.events.recorded import Head
 from xce.domain.events.stored import EVENTS, EventRegistry
-from xce.domain.formats.provider import Kind
+from xce.domain.events.transitions import starts
+from xce.domain.formats.base import Money, Time
+from xce.domain.formats.provider import Billing, Kind
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.request import Request, RequestState
@@ -328,18 +330,69 @@ def test_an_unknown_event_stops_with_its_position(tmp_path: Path) -> None:
     assert (seen, caught.value.position) == ([1, 2], 3)
 
 
+class HostLaunched(Instance.Event):
+    """``Instance.Granted`` as a later release has it: another name in another place, and a field more."""
+
+    TOPIC: ClassVar[str] = "xce.instance.host-launched"
+    VERSION: ClassVar[int] = 2
+    FORMER_TOPICS: ClassVar[tuple[str, ...]] = ("xce.instance.granted",)
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+        1: lambda document: {**document, "region": "unknown"}
+    }
+    request_id: str
+    provider: str
+    template: str
+    machine: str
+    name: str | None
+    price_per_hour: Money | None
+    billing: Billing
+    hold_until: Time | None
+    region: str
+    zone: str = "none"
+
+
+def test_a_log_of_a_thousand_events_reads_under_a_later_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F26: the class of "host launched" moved and was renamed, and has a field "zone" with a default."""
+    with open_log(tmp_path / "log.db") as written:
+        for number in range(31):
+            Story(written, f"-{number}").tell()
+        before = states_of(written)
+
+    def launched(instance: Instance, event: HostLaunched) -> None:
+        assert (event.region, event.zone) == ("unknown", "none")
+        old = event.model_dump(exclude={"region", "zone"})
+        vars(Instance)["_granted"](instance, Instance.Granted.model_validate(old))
+
+    applies(HostLaunched)(launched)
+    monkeypatch.setattr(HostLaunched, "AGGREGATE", Instance, raising=False)
+    monkeypatch.setattr(
+        Instance,
+        "TRANSITIONS",
+        {**Instance.TRANSITIONS, "HostLaunched": starts(InstanceState.STARTING)},
+    )
+    classes = [HostLaunched if c is Instance.Granted else c for c in EVENTS.event_classes()]
+    with open_log(tmp_path / "log.db", registry=EventRegistry(classes)) as later:
+        assert later.head().position == 31 * 33 >= 1000
+        assert states_of(later) == before
+        assert verify(later).check("invariant-8").passed
+
+
+def states_of(log: StoredLog) -> dict[str, Aggregate[Any]]:
+    states: dict[str, Aggregate[Any]] = {}
+    for recorded in log.read():
+        event = recorded.event
+        after = event.mutate(states.get(event.originator_id))
+        assert after is not None
+        states[event.originator_id] = after
+    return states
+
+
 def test_a_replay_gives_the_same_state_whenever_it_is_done(log: StoredLog) -> None:
     """F27: nothing in a replay knows what time it is; two standbys at one position are equal."""
     Story(log).tell()
-    standbys: list[dict[str, Aggregate[Any]]] = []
-    for _ in range(2):
-        states: dict[str, Aggregate[Any]] = {}
-        for recorded in log.read():
-            event = recorded.event
-            after = event.mutate(states.get(event.originator_id))
-            assert after is not None
-            states[event.originator_id] = after
-        standbys.append(states)
+    standbys = [states_of(log) for _ in range(2)]
 
     assert standbys[0] == standbys[1]
     joined = standbys[0]["instance:I2"]
