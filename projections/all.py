@@ -1,6 +1,6 @@
 """All projections, at one position of one log."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from xce.domain.events.base import DomainEvent
@@ -49,6 +49,28 @@ class Projections:
         made = cls(templates)
         made.apply(log.read(0, upto))
         return made
+
+    @classmethod
+    def resumed(
+        cls, position: int, kept: Mapping[str, bytes], templates: Iterable[Template] = ()
+    ) -> Self:
+        """Return the projections as they stood at a position, from what ``keep`` returned there.
+
+        Raises:
+            ValueError: this is not what ``keep`` returned in this release.
+        """
+        made = cls(templates)
+        if kept.keys() != made.each().keys():
+            raise ValueError(f"found {', '.join(kept)}; wanted {', '.join(made.each())}")
+        for name, projection in made.each().items():
+            projection.resume(kept[name])
+            projection.position = position
+        made._position = position
+        return made
+
+    def keep(self) -> dict[str, bytes]:
+        """Return all that was folded as JSON, by projection, for ``resumed``."""
+        return {name: projection.keep() for name, projection in self.each().items()}
 
     @property
     def position(self) -> int:

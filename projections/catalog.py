@@ -29,6 +29,7 @@ from xce.domain.policy.times import later
 from xce.domain.provisioning.provider import Provider
 from xce.domain.values import natural_key
 from xce.projections.inventory import LiveInventory
+from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
 from xce.projections.rows import InstanceRow, RequestRow
 from xce.projections.totals import SharedTotals
@@ -57,6 +58,16 @@ class _Line:
 
 #: The lines of one template, by price.
 _Lines = dict[Decimal | None, _Line]
+
+
+@dataclass(slots=True)
+class _Kept:
+    providers: dict[str, ProviderDescription]
+    offered: Pairs[tuple[str, str], TemplateOffer]
+    pauses: Pairs[tuple[str, str | None], Pause]
+
+
+_KEEPER: Final = Keeper(_Kept)
 
 
 class LiveCatalog(Projection):
@@ -125,6 +136,18 @@ class LiveCatalog(Projection):
             "offered": dict(self._offered),
             "pauses": dict(self._pauses),
         }
+
+    def keep(self) -> bytes:
+        """Return all that was folded as JSON, for ``resume``."""
+        return _KEEPER.dump(_Kept(self._providers, self._offered, self._pauses))
+
+    def resume(self, kept: bytes) -> None:
+        """Stand where ``keep`` was called."""
+        parts = _KEEPER.load(kept)
+        self._providers = parts.providers
+        self._offered = parts.offered
+        self._pauses = parts.pauses
+        self._version += 1
 
     # ---------------------------------------------------------------- providers
     def _fold_described(self, event: Provider.Described, position: int) -> None:

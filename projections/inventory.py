@@ -4,6 +4,8 @@ What ended is dropped and only counted, so that the view is as large as the supp
 """
 
 from collections import Counter
+from dataclasses import dataclass
+from typing import Final
 
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.ids import name_of
@@ -16,8 +18,22 @@ from xce.domain.provisioning import request as requests
 from xce.domain.provisioning.grant import Grant, GrantState
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.request import Request, RequestState
+from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
 from xce.projections.rows import GrantRow, InstanceRow, RequestRow
+
+
+@dataclass(slots=True)
+class _Kept:
+    requests: dict[str, RequestRow]
+    instances: dict[str, InstanceRow]
+    grants: dict[str, GrantRow]
+    hosts_of: Pairs[tuple[str, str], int]
+    units_of: Pairs[tuple[str, str], int]
+    ended: dict[str, int]
+
+
+_KEEPER: Final = Keeper(_Kept)
 
 
 class LiveInventory(Projection):
@@ -114,6 +130,30 @@ class LiveInventory(Projection):
             "units": dict(self.units_of),
             "ended": dict(self._ended),
         }
+
+    def keep(self) -> bytes:
+        """Return all that was folded as JSON, for ``resume``."""
+        return _KEEPER.dump(
+            _Kept(
+                requests=self._requests,
+                instances=self._instances,
+                grants=self._grants,
+                hosts_of=self.hosts_of,
+                units_of=self.units_of,
+                ended=self._ended,
+            )
+        )
+
+    def resume(self, kept: bytes) -> None:
+        """Stand where ``keep`` was called."""
+        parts = _KEEPER.load(kept)
+        self._requests = parts.requests
+        self._instances = parts.instances
+        self._grants = parts.grants
+        self.hosts_of = Counter(parts.hosts_of)
+        self.units_of = Counter(parts.units_of)
+        self._ended = Counter(parts.ended)
+        self._touch()
 
     # ----------------------------------------------------------------- requests
     def _intended(self, event: Request.Intended, position: int) -> None:

@@ -44,6 +44,18 @@ class Projection:
         """Return all that was folded as a comparable value; it does not change afterwards."""
         raise NotImplementedError
 
+    def keep(self) -> bytes:
+        """Return all that was folded as JSON, for ``resume``."""
+        raise NotImplementedError
+
+    def resume(self, kept: bytes) -> None:
+        """Stand where ``keep`` was called; the position is the caller's to set.
+
+        Raises:
+            ValueError: this is not what ``keep`` returned in this release.
+        """
+        raise NotImplementedError
+
     def _on(self, event_class: type[E], handle: Callable[[E, int], None]) -> None:
         assert event_class not in self._handlers, f"{event_class} is folded twice"
         self._handlers[event_class] = handle

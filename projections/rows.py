@@ -3,12 +3,14 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from typing import Annotated
 
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import OPEN, RequestState
+from xce.projections.kept import NOT_KEPT
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class RequestRow:
     failed: int = 0
     live: int = 0
     theirs: str | None = None
-    _entry: RequestEntry | None = field(default=None, compare=False)
+    _entry: Annotated[RequestEntry | None, NOT_KEPT] = field(default=None, compare=False)
 
     @property
     def open(self) -> int:
@@ -86,7 +88,7 @@ class InstanceRow:
     host: str | None = None
     joined_at: datetime | None = None
     return_id: str | None = None
-    _entry: InstanceEntry | None = field(default=None, compare=False)
+    _entry: Annotated[InstanceEntry | None, NOT_KEPT] = field(default=None, compare=False)
 
     def entry(self) -> InstanceEntry:
         """Return it as the policy reads it."""
@@ -132,7 +134,7 @@ class GrantRow:
     state: GrantState = GrantState.ACTIVE
     returned: int = 0
     returns: dict[str, int] = field(default_factory=dict[str, int])
-    _entry: GrantEntry | None = field(default=None, compare=False)
+    _entry: Annotated[GrantEntry | None, NOT_KEPT] = field(default=None, compare=False)
 
     def entry(self) -> GrantEntry:
         """Return it as the policy reads it."""

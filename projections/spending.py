@@ -19,6 +19,7 @@ from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
 from xce.domain.values import natural_key
+from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
 
 _SECOND: Final = timedelta(seconds=1)
@@ -75,6 +76,16 @@ class _Live:
     returns: dict[str, int] = field(default_factory=dict[str, int])
 
 
+@dataclass(slots=True)
+class _Kept:
+    ended: Pairs[_Key, _Ended]
+    live: dict[str, _Live]
+    billing: dict[str, Billing]
+
+
+_KEEPER: Final = Keeper(_Kept)
+
+
 class Spending(Projection):
     """Costs at the position reached."""
 
@@ -128,6 +139,17 @@ class Spending(Projection):
             },
             "billing": dict(self._billing),
         }
+
+    def keep(self) -> bytes:
+        """Return all that was folded as JSON, for ``resume``."""
+        return _KEEPER.dump(_Kept(self._ended, self._live, self._billing))
+
+    def resume(self, kept: bytes) -> None:
+        """Stand where ``keep`` was called."""
+        parts = _KEEPER.load(kept)
+        self._ended = parts.ended
+        self._live = parts.live
+        self._billing = parts.billing
 
     # -------------------------------------------------------------------- folds
     def _described(self, event: Provider.Described, position: int) -> None:

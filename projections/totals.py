@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from xce.domain.events.ids import name_of
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.request import Request
 from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.projections.kept import Keeper
 from xce.projections.projection import Projection, State
 
 
@@ -59,6 +61,20 @@ class _Ask:
     @property
     def open(self) -> int:
         return max(0, self.left)
+
+
+@dataclass(slots=True)
+class _Kept:
+    declared: dict[str, ElasticResource.Declared | ElasticResource.SettingsChanged]
+    owned: dict[str, int]
+    borrowed: dict[str, int]
+    in_flight: dict[str, int]
+    parts: dict[str, dict[str, tuple[str, int]]]
+    returning: dict[str, int]
+    asks: dict[str, _Ask]
+
+
+_KEEPER: Final = Keeper(_Kept)
 
 
 class SharedTotals(Projection):
@@ -130,6 +146,33 @@ class SharedTotals(Projection):
             "returning": {grant: dict(parts) for grant, parts in self._parts.items()},
             "asks": {request: (ask.resource, ask.left) for request, ask in self._asks.items()},
         }
+
+    def keep(self) -> bytes:
+        """Return all that was folded as JSON, for ``resume``."""
+        return _KEEPER.dump(
+            _Kept(
+                declared=self._declared,
+                owned=self._owned,
+                borrowed=self._borrowed,
+                in_flight=self._in_flight,
+                parts=self._parts,
+                returning=self._returning,
+                asks=self._asks,
+            )
+        )
+
+    def resume(self, kept: bytes) -> None:
+        """Stand where ``keep`` was called."""
+        parts = _KEEPER.load(kept)
+        self._declared = parts.declared
+        self._owned = parts.owned
+        self._borrowed = parts.borrowed
+        self._in_flight = parts.in_flight
+        self._parts = parts.parts
+        self._returning = parts.returning
+        self._asks = parts.asks
+        self._made.clear()
+        self.version += 1
 
     # ---------------------------------------------------------------- resources
     def _fold_declared(self, event: ElasticResource.Declared, position: int) -> None:

@@ -441,3 +441,26 @@ def test_a_rebuild_stops_at_the_position_asked_for() -> None:
     assert run.rebuilt(upto=9).position == 9
     assert {projection.position for projection in run.rebuilt(upto=9).each().values()} == {9}
     assert run.rebuilt(upto=9).difference(folded(list(run.log.read(0, 9)))) is None
+
+
+@given(moves)
+@settings(max_examples=40)
+def test_kept_and_resumed_it_is_the_same_and_folds_on_alike(steps: list[Move]) -> None:
+    run = played(steps)
+    events = list(run.log.read())
+    middle = len(events) // 2
+    followed = folded(events[:middle])
+
+    kept = followed.keep()
+    resumed = Projections.resumed(followed.position, kept)
+
+    assert resumed.difference(followed) is None
+    assert resumed.keep() == kept
+    assert resumed.inventory.view() == followed.inventory.view()
+    assert resumed.catalog.view(run.now) == followed.catalog.view(run.now)
+    for projections in (resumed, followed):
+        projections.apply(events[middle:])
+    assert resumed.difference(followed) is None
+    assert resumed.catalog.view(run.now) == followed.catalog.view(run.now)
+    assert resumed.spending.lines(run.now) == followed.spending.lines(run.now)
+    assert resumed.keep() == followed.keep()
