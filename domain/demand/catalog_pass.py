@@ -4,13 +4,14 @@ Each job is placed by the same allocator over real hosts with what phase 1 left 
 hosts opened before, and then new virtual hosts. What it takes stays taken.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from xce.domain.cluster.state import State
+from xce.domain.demand.lookahead import Ahead
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
-from xce.domain.demand.template_choice import Option, cheapest
+from xce.domain.demand.template_choice import Option, best, best_alone
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.guarantees import kept_from
 from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
@@ -19,6 +20,10 @@ from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 _ONE_BY_ONE: Final = 32
 #: How many hosts above the fewest are tried where the fewest move other jobs.
 _MORE: Final = 4
+
+
+#: What a job takes of each of several new hosts.
+Used = Sequence[Mapping[str, int]]
 
 
 class Counted(NamedTuple):
@@ -47,15 +52,20 @@ class Pass:
         self.room = {offer.number: offer.room for offer in supply.offers}
         self.counted: list[Counted] = []
         self.failed: set[JobClass] = set()
-        self._fits: dict[tuple[JobClass, int], bool] = {}
+        self._fits: dict[tuple[JobClass, int], Used | None] = {}
+        self._ahead: Ahead | None = None
         self._add(opened)
 
-    def try_job(self, candidate: Candidate, waiting: Sequence[Candidate]) -> bool:
-        """Place a job, opening hosts if it must be; ``waiting`` are the candidates behind it."""
+    def try_job(
+        self, candidate: Candidate, all_jobs: Sequence[Candidate], place_in_all: int
+    ) -> bool:
+        """Place a job, opening hosts if it must be; it is one of all the candidates."""
         job = candidate.job_class
         if job in self.failed and not job.outside:
             return False
-        placed = place(self.core, job, job.least) or self._open_for(job, waiting)
+        placed = place(self.core, job, job.least) or self._open_for(
+            candidate, all_jobs, place_in_all
+        )
         if placed is None:
             self.failed.add(job)
             return False
@@ -76,9 +86,9 @@ class Pass:
         for tier in self.supply.tiers:
             for offer in tier:
                 room = self.room[offer.number]
-                fewest = self._fewest(job, offer) if room > 0 else 0
-                if fewest:
-                    for hosts in range(fewest, min(room, fewest + _MORE) + 1):
+                fewest = self._fewest(job, offer) if room > 0 else None
+                if fewest is not None:
+                    for hosts in range(len(fewest), min(room, len(fewest) + _MORE) + 1):
                         yield [offer] * hosts
         mix = self._find_mix(job)
         if mix is not None:
@@ -88,17 +98,24 @@ class Pass:
         commit(self.core, placed)
         if self.core.ground.guarantees:
             self.core.no_longer_waits(candidate.job_class)
+        if self._ahead is not None:
+            self._ahead.placed(candidate.place)
         self.counted.append(Counted(candidate, placed))
 
-    def _open_for(self, job: JobClass, waiting: Sequence[Candidate]) -> Placed | None:
-        for tier in self.supply.tiers:
+    def _open_for(
+        self, candidate: Candidate, all_jobs: Sequence[Candidate], place_in_all: int
+    ) -> Placed | None:
+        job = candidate.job_class
+        for number, tier in enumerate(self.supply.tiers):
             options: list[Option] = []
             for offer in tier:
-                if self.room[offer.number] > 0 and (hosts := self._fewest(job, offer)):
-                    options.append(Option(offer, hosts))
+                if self.room[offer.number] > 0:
+                    used = self._fewest(job, offer)
+                    if used is not None:
+                        options.append(Option(offer, used))
             if options:
-                chosen = cheapest(options, self.room, waiting)
-                self._add([chosen.offer] * chosen.hosts)
+                chosen = self._choose(options, number, candidate, all_jobs, place_in_all)
+                self._add([chosen.offer] * len(chosen.used))
                 placed = place(self.core, job, job.least)
                 assert placed is not None, "the fewest hosts that work do work"
                 return placed
@@ -108,42 +125,59 @@ class Pass:
         self._add(mix)
         return place(self.core, job, job.least)
 
-    def _fewest(self, job: JobClass, offer: Offer) -> int:
-        """Return the fewest new hosts of one template with which the job has a place, 0 if none do."""
+    def _choose(
+        self,
+        options: Sequence[Option],
+        tier: int,
+        candidate: Candidate,
+        all_jobs: Sequence[Candidate],
+        place_in_all: int,
+    ) -> Option:
+        if self._ahead is None and sum(1 for each in options if each.offer.price is not None) > 1:
+            self._ahead = Ahead(self.core, all_jobs[place_in_all:])
+        if self._ahead is None:
+            return best_alone(options)
+        chosen = best(options, tier, self.supply.tiers[tier], self._ahead, candidate)
+        self._ahead.placed(candidate.place)
+        self._ahead.open(chosen.offer.kind, chosen.used)
+        return chosen
+
+    def _fewest(self, job: JobClass, offer: Offer) -> Used | None:
+        """Return what the job takes of the fewest new hosts of one template with which it has a place."""
         if _is_single(job):
-            key = (job, offer.number)
-            fits = self._fits.get(key)
-            if fits is None:
-                part = job.alternatives[0].parts[0]
-                fits = self._fits[key] = tasks_on_empty(part, offer.kind, 1) == 1 and all(
-                    offer.kind.totals.get(name, 0) >= amount
-                    for name, amount in part.request.bucket(1, first=True)
-                )
-            if not fits:
-                return 0
-            part = job.alternatives[0].parts[0]
-            left = self.core.left
-            return int(
-                all(
-                    left[number] >= a_task + once or a_task + once == 0
-                    for number, a_task, once in part.fixed
-                )
-            )
+            return self._single(job, offer)
         most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
         if most <= _ONE_BY_ONE:
-            return next(
-                (hosts for hosts in range(1, most + 1) if self._works(job, offer, hosts)), 0
-            )
+            for hosts in range(1, most + 1):
+                used = self._with_new(job, offer, hosts)
+                if used is not None:
+                    return used
+            return None
         low, high = 1, most
-        if not self._works(job, offer, high):
-            return 0
-        while low < high:
+        found = self._with_new(job, offer, high)
+        while found is not None and low < high:
             middle = (low + high) // 2
-            if self._works(job, offer, middle):
-                high = middle
+            used = self._with_new(job, offer, middle)
+            if used is not None:
+                found, high = used, middle
             else:
                 low = middle + 1
-        return low
+        return found
+
+    def _single(self, job: JobClass, offer: Offer) -> Used | None:
+        key = (job, offer.number)
+        part = job.alternatives[0].parts[0]
+        if key not in self._fits:
+            amounts = dict(part.request.bucket(1, first=True))
+            fits = tasks_on_empty(part, offer.kind, 1) == 1 and all(
+                offer.kind.totals.get(name, 0) >= amount for name, amount in amounts.items()
+            )
+            self._fits[key] = [amounts] if fits else None
+        left = self.core.left
+        for number, a_task, once in part.fixed:
+            if a_task + once > max(0, left[number]):
+                return None
+        return self._fits[key]
 
     def _kept(self, job: JobClass, offer: Offer) -> int:
         """Return how many more hosts could be needed because amounts are kept for groups."""
@@ -157,18 +191,27 @@ class Pass:
                 more += -(-kept // provides)
         return more
 
-    def _works(self, job: JobClass, offer: Offer, hosts: int) -> bool:
-        """Return whether the job has a place with so many new hosts; nothing stays changed."""
+    def _with_new(self, job: JobClass, offer: Offer, hosts: int) -> Used | None:
+        """Return what the job takes of so many new hosts if it has a place then; nothing stays changed."""
+        core = self.core
+        first = core.count
         for _ in range(hosts):
-            self.core.add_host(offer.kind)
+            core.add_host(offer.kind)
         try:
-            placed = place(self.core, job, job.least)
-            if placed is not None:
-                undo_placed(self.core, placed)
-            return placed is not None
+            placed = place(core, job, job.least)
+            if placed is None:
+                return None
+            undo_placed(core, placed)
+            used: list[dict[str, int]] = [{} for _ in range(hosts)]
+            for claim in placed.claims:
+                if claim.place >= first:
+                    of_host = used[claim.place - first]
+                    for name, amount in claim.amounts:
+                        of_host[name] = of_host.get(name, 0) + amount
+            return used
         finally:
             for _ in range(hosts):
-                self.core.remove_last_host()
+                core.remove_last_host()
 
     def _add(self, offers: Sequence[Offer]) -> None:
         for offer in offers:

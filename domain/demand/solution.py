@@ -111,7 +111,7 @@ class Solver:
                 left_out.append((candidate, f"behind job {blocker}"))
             elif candidate.left_out is not None:
                 left_out.append((candidate, candidate.left_out))
-            elif catalog.try_job(candidate, self._candidates[place + 1 :]):
+            elif catalog.try_job(candidate, self._candidates, place):
                 continue
             else:
                 left_out.append((candidate, None))
