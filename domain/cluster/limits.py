@@ -311,8 +311,8 @@ def _rules(snapshot: Snapshot) -> Iterable[Rule]:
 def _array_limits(snapshot: Snapshot) -> dict[str, int]:
     """Return how many elements of each array may run, the smallest number that an element states."""
     limits: dict[str, int] = {}
-    for job in (*snapshot.running, *snapshot.pending):
-        array = job.array
+    elements = [job.array for job in snapshot.running] + [job.array for job in snapshot.pending]
+    for array in elements:
         if array is not None and array.limit is not None:
             limits[array.id] = min(limits.get(array.id, array.limit), array.limit)
     return limits

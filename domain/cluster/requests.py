@@ -4,7 +4,7 @@ A requirement is read once for each text and setting of units and remembered, al
 is pure, so a memory of it cannot be seen from outside.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -30,21 +30,84 @@ _REMEMBERED_BUCKETS: Final = 4_096
 _NUMBER_OF_NO_TEXT: Final = Fraction(0)
 
 
+class Selector:
+    """Which hosts a request takes, and in which order: ``select``, ``same`` and ``order``.
+
+    Compared by identity; a reader makes one for equal sections.
+    """
+
+    __slots__ = ("_matching", "_units", "is_plain", "order", "same", "select")
+
+    def __init__(self, primary: Primary, units: UnitSettings) -> None:
+        self.select = primary.select
+        self.same = primary.same
+        self.order = primary.order
+        self.is_plain = primary.select is None and not primary.same and not primary.order
+        self._units = units
+        self._matching: dict[HostKind, bool] = {}
+
+    def matches(self, kind: HostKind) -> bool:
+        """Return whether ``select`` holds on a host of this kind.
+
+        Raises:
+            SelectionTypeError: two kinds of values were compared.
+        """
+        if self.select is None:
+            return True
+        known = self._matching.get(kind)
+        if known is None:
+            if len(self._matching) >= _REMEMBERED_KINDS:
+                self._matching.clear()
+            known = matches(self.select, kind.attributes, kind.totals, self._units)
+            self._matching[kind] = known
+        return known
+
+    def same_value(self, kind: HostKind) -> tuple[object, ...] | None:
+        """Return the values of ``same`` on a host of this kind, None where it lacks one."""
+        values: list[object] = []
+        for name in self.same:
+            value = kind.value(name)
+            if value is None:
+                return None
+            values.append((value.__class__ in (str, bool) and value.__class__, value))
+        return tuple(values)
+
+    def in_order(self, hosts: list[int], kinds: list[HostKind]) -> list[int]:
+        """Return hosts as ``order[...]`` sorts them."""
+        for key in reversed(self.order):
+            valued: list[tuple[SortKey, int]] = []
+            without: list[int] = []
+            for host in hosts:
+                value = kinds[host].value(key.name)
+                if value is None:
+                    without.append(host)
+                elif isinstance(value, str):
+                    valued.append(((1, _NUMBER_OF_NO_TEXT, value), host))
+                else:
+                    valued.append(((0, Fraction(value), ""), host))
+            valued.sort(key=lambda pair: pair[0], reverse=key.descending)
+            hosts = [host for _, host in valued] + without
+        return hosts
+
+
 class Request:
     """One primary request, ready to be placed; compared by identity.
 
     Attributes:
+        selector: which hosts it takes, in which order.
         task, host, job: host consumables taken for each task, once a host, and on the first host.
         shared_task, shared_host, shared_job: the same of shared resources.
         tasks: its own task count as a part of a COMPOUND; None: the job's.
     """
 
     __slots__ = (
-        "_buckets", "_matching", "_units", "exclusive", "host", "job", "order", "plain", "same", "select",
-        "shared_host", "shared_job", "shared_task", "span", "task", "tasks",
+        "_buckets", "exclusive", "host", "job", "selector", "shared_host", "shared_job", "shared_task", "span",
+        "task", "tasks",
     )  # fmt: skip
 
-    def __init__(self, primary: Primary, tasks: int | None, units: UnitSettings) -> None:
+    def __init__(
+        self, primary: Primary, tasks: int | None, selector: Selector, units: UnitSettings
+    ) -> None:
         amounts: dict[tuple[bool, Per], list[tuple[str, int]]] = {}
         for usage in primary.rusage:
             amount = need(usage.name, usage.amount, units)
@@ -59,30 +122,11 @@ class Request:
         self.shared_task: Amounts = tuple(amounts.get((True, Per.TASK), ()))
         self.shared_host: Amounts = tuple(amounts.get((True, Per.HOST), ()))
         self.shared_job: Amounts = tuple(amounts.get((True, Per.JOB), ()))
-        self.select = primary.select
+        self.selector = selector
         self.span: Span = primary.span
-        self.same = primary.same
-        self.order = primary.order
         self.exclusive = primary.exclusive
         self.tasks = tasks
-        self.plain = primary.select is None and not primary.same and not primary.order
-        self._units = units
-        self._matching: dict[HostKind, bool] = {}
         self._buckets: dict[int, Amounts] = {}
-
-    def matches(self, kind: HostKind) -> bool:
-        """Return whether ``select`` holds on a host of this kind.
-
-        Raises:
-            SelectionTypeError: two kinds of values were compared.
-        """
-        known = self._matching.get(kind)
-        if known is None:
-            if len(self._matching) >= _REMEMBERED_KINDS:
-                self._matching.clear()
-            known = matches(self.select, kind.attributes, kind.totals, self._units)
-            self._matching[kind] = known
-        return known
 
     def bucket(self, tasks: int, *, first: bool) -> Amounts:
         """Return what a bucket of so many tasks takes of its host; ``first``: the first of its plan."""
@@ -114,33 +158,6 @@ class Request:
             return tasks
         return 1 if self.span.ptile is None else -(-tasks // self.span.ptile)
 
-    def same_value(self, kind: HostKind) -> tuple[object, ...] | None:
-        """Return the values of ``same`` on a host of this kind, None where it lacks one."""
-        values: list[object] = []
-        for name in self.same:
-            value = kind.value(name)
-            if value is None:
-                return None
-            values.append((value.__class__ in (str, bool) and value.__class__, value))
-        return tuple(values)
-
-    def in_order(self, hosts: list[int], kinds: list[HostKind]) -> list[int]:
-        """Return hosts as ``order[...]`` sorts them."""
-        for key in reversed(self.order):
-            valued: list[tuple[SortKey, int]] = []
-            without: list[int] = []
-            for host in hosts:
-                value = kinds[host].value(key.name)
-                if value is None:
-                    without.append(host)
-                elif isinstance(value, str):
-                    valued.append(((1, _NUMBER_OF_NO_TEXT, value), host))
-                else:
-                    valued.append(((0, Fraction(value), ""), host))
-            valued.sort(key=lambda pair: pair[0], reverse=key.descending)
-            hosts = [host for _, host in valued] + without
-        return hosts
-
 
 class Wanted:
     """A requirement ready to be placed; compared by identity, one for equal requirements.
@@ -153,7 +170,12 @@ class Wanted:
 
     __slots__ = ("alternatives", "compounds", "exclusive", "has_selection", "unknown")
 
-    def __init__(self, requirement: Requirement, units: UnitSettings) -> None:
+    def __init__(
+        self,
+        requirement: Requirement,
+        units: UnitSettings,
+        selector_of: Callable[[Primary], Selector],
+    ) -> None:
         self.unknown = unknown_units(requirement, units)
         self.alternatives: tuple[tuple[Request, ...], ...] = ()
         self.exclusive: tuple[bool, ...] = ()
@@ -169,13 +191,16 @@ class Wanted:
         alternatives: list[tuple[Request, ...]] = []
         for alternative in requirement.alternatives:
             if isinstance(alternative, Compound):
-                parts = [Request(part, part.tasks or 1, units) for part in alternative.parts]
+                parts = [
+                    Request(part, part.tasks or 1, selector_of(part), units)
+                    for part in alternative.parts
+                ]
             else:
-                parts = [Request(alternative, None, units)]
+                parts = [Request(alternative, None, selector_of(alternative), units)]
             alternatives.append(tuple(parts))
         self.alternatives = tuple(alternatives)
         self.has_selection = any(
-            part.select is not None for parts in self.alternatives for part in parts
+            part.selector.select is not None for parts in self.alternatives for part in parts
         )
         self.exclusive = tuple(any(part.exclusive for part in parts) for parts in self.alternatives)
 
@@ -187,20 +212,21 @@ class Wanted:
         """
         for parts in self.alternatives:
             for part in parts:
-                if part.select is not None:
+                if part.selector.select is not None:
                     for kind in kinds:
-                        part.matches(kind)
+                        part.selector.matches(kind)
 
 
 class Reader:
     """Reads requirements under one setting of units, and remembers them."""
 
-    __slots__ = ("_by_requirement", "_by_text", "_units")
+    __slots__ = ("_by_requirement", "_by_text", "_selectors", "_units")
 
     def __init__(self, units: UnitSettings) -> None:
         self._units = units
         self._by_text: dict[str, Wanted] = {}
         self._by_requirement: dict[Requirement, Wanted] = {}
+        self._selectors: dict[object, Selector] = {}
 
     def read(self, text: str) -> Wanted:
         """Return what a text asks for.
@@ -216,10 +242,20 @@ class Reader:
             if len(self._by_text) >= _REMEMBERED_TEXTS:
                 self._by_text.clear()
                 self._by_requirement.clear()
+                self._selectors.clear()
             known = self._by_requirement.get(requirement)
             if known is None:
-                known = self._by_requirement[requirement] = Wanted(requirement, self._units)
+                known = self._by_requirement[requirement] = Wanted(
+                    requirement, self._units, self._selector
+                )
             self._by_text[text] = known
+        return known
+
+    def _selector(self, primary: Primary) -> Selector:
+        key = (primary.select, primary.same, primary.order)
+        known = self._selectors.get(key)
+        if known is None:
+            known = self._selectors[key] = Selector(primary, self._units)
         return known
 
 
@@ -238,4 +274,4 @@ def reader_of(units: Mapping[str, MemoryUnit | None], shared: Iterable[str]) -> 
     return reader
 
 
-__all__ = ["Amounts", "Reader", "Request", "SelectionTypeError", "Wanted", "reader_of"]
+__all__ = ["Amounts", "Reader", "Request", "SelectionTypeError", "Selector", "Wanted", "reader_of"]

@@ -11,24 +11,24 @@ from datetime import datetime, timedelta
 from xce.domain.cluster.hosts import HostList
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Guarantee, Meters, PlacedUse, Share
-from xce.domain.cluster.requests import Amounts, Request
+from xce.domain.cluster.requests import Amounts, Request, Selector
 
 #: User and run limit, each None where no host asks for it.
 Admission = tuple[str | None, timedelta | None]
 
 
 class Scope:
-    """Which hosts one request of one kind of user may use; compared by identity.
+    """Which hosts requests with one selector may use for one kind of user; compared by identity.
 
     Attributes:
         number: place in the lists of views.
     """
 
-    __slots__ = ("_base", "admission", "number", "request")
+    __slots__ = ("_base", "admission", "number", "selector")
 
-    def __init__(self, number: int, request: Request, admission: Admission) -> None:
+    def __init__(self, number: int, selector: Selector, admission: Admission) -> None:
         self.number = number
-        self.request = request
+        self.selector = selector
         self.admission = admission
         self._base: list[int] | None = None
 
@@ -36,17 +36,12 @@ class Scope:
         """Return the real hosts that match, in host order."""
         if self._base is None:
             candidates = ground.admitted(self.admission)
-            request = self.request
-            if request.select is None and not request.same:
+            if self.selector.select is None:
                 self._base = candidates
             else:
-                kinds = ground.hosts.kinds
-                self._base = [place for place in candidates if self.takes(kinds[place])]
+                kinds, matches = ground.hosts.kinds, self.selector.matches
+                self._base = [place for place in candidates if matches(kinds[place])]
         return self._base
-
-    def takes(self, kind: HostKind) -> bool:
-        """Return whether hosts of this kind match."""
-        return self.request.matches(kind)
 
 
 class Ground:
@@ -62,7 +57,7 @@ class Ground:
         self.guarantees = guarantees
         self.now = now
         self.scopes: list[Scope] = []
-        self._scopes: dict[tuple[Request, Admission], Scope] = {}
+        self._scopes: dict[tuple[Selector, Admission], Scope] = {}
         self._admitted: dict[Admission, list[int]] = {}
 
     def admission(self, user: str, run_limit: timedelta | None) -> Admission:
@@ -89,21 +84,22 @@ class Ground:
         return known
 
     def scope(self, request: Request, admission: Admission) -> Scope:
-        """Return the scope of a request; one object for equal arguments."""
-        known = self._scopes.get((request, admission))
+        """Return the scope of a request; one object for equal selectors and admissions."""
+        selector = request.selector
+        known = self._scopes.get((selector, admission))
         if known is None:
-            known = self._scopes[request, admission] = Scope(len(self.scopes), request, admission)
+            known = self._scopes[selector, admission] = Scope(len(self.scopes), selector, admission)
             self.scopes.append(known)
         return known
 
 
 class View:
-    """The hosts of one scope in one state, in the order in which the request tries them.
+    """The hosts of one scope in one state, in the order in which requests try them.
 
     Attributes:
         hosts: places of hosts.
         seen: how many hosts of the state were looked at.
-        cursors: by bucket, a position in ``hosts`` before which it fits nowhere.
+        cursors: by amounts, a position in ``hosts`` before which no host has them.
         groups: with ``same``, the hosts of each value, by their first host; else ``hosts`` alone.
     """
 
@@ -115,7 +111,7 @@ class View:
         self.hosts = matching
         self.groups: list[list[int]] = [matching]
         self.seen = seen
-        self.cursors: dict[int, int] = {}
+        self.cursors: dict[Amounts, int] = {}
 
 
 class State:
@@ -218,9 +214,9 @@ class State:
                     ]
                 else:
                     size = len(view.hosts)
-                    for bucket, position in view.cursors.items():
+                    for amounts, position in view.cursors.items():
                         if position > size:
-                            view.cursors[bucket] = size
+                            view.cursors[amounts] = size
 
     def view(self, scope: Scope) -> View:
         """Return the hosts of a scope, all that were added so far included."""
@@ -231,33 +227,32 @@ class State:
         view = views[number]
         if view is None:
             view = views[number] = View(scope.base(self.ground)[:], len(self.ground.hosts.hosts))
-            self._arrange(view, scope.request)
+            self._arrange(view, scope.selector)
         if view.seen < self.count:
             self._extend(view, scope)
         return view
 
     def _extend(self, view: View, scope: Scope) -> None:
         real = len(self.ground.hosts.hosts)
-        more = [
-            place for place in range(view.seen, self.count) if scope.takes(self.kinds[place - real])
-        ]
+        kinds, matches = self.kinds, scope.selector.matches
+        more = [place for place in range(view.seen, self.count) if matches(kinds[place - real])]
         view.seen = self.count
         if more:
             view.matching.extend(more)
-            self._arrange(view, scope.request)
+            self._arrange(view, scope.selector)
 
-    def _arrange(self, view: View, request: Request) -> None:
-        if not request.order and not request.same:
+    def _arrange(self, view: View, selector: Selector) -> None:
+        if not selector.order and not selector.same:
             return
-        if request.order:
+        if selector.order:
             kinds = [*self.ground.hosts.kinds, *self.kinds]
-            view.hosts = request.in_order(view.matching, kinds)
+            view.hosts = selector.in_order(view.matching, kinds)
             view.cursors.clear()
         view.groups = [view.hosts]
-        if request.same:
+        if selector.same:
             groups: dict[object, list[int]] = {}
             for place in view.hosts:
-                value = request.same_value(self.kind(place))
+                value = selector.same_value(self.kind(place))
                 if value is not None:
                     groups.setdefault(value, []).append(place)
             view.groups = list(groups.values())

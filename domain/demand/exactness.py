@@ -89,7 +89,7 @@ def is_stable(placed: Placed) -> bool:
         return False
     for part in placed.alternative.parts:
         request = part.request
-        if request.order or request.same:
+        if request.selector.order or request.selector.same:
             return False
         span = request.span
         is_fixed = span.one_host or span.one_task_a_host or span.ptile is not None

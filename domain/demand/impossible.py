@@ -178,7 +178,8 @@ def _missing_on_hosts(
     matching = [
         kind
         for kind in kinds
-        if request.matches(kind) and (not request.same or request.same_value(kind) is not None)
+        if request.selector.matches(kind)
+        and (not request.selector.same or request.selector.same_value(kind) is not None)
     ]
     if not matching:
         return "no host and no template is what it selects"

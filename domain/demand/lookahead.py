@@ -233,7 +233,7 @@ def is_simple(job: JobClass) -> bool:
     if len(parts) != 1 or not parts[0].is_free:
         return False
     request = parts[0].request
-    return (job.least == 1 or request.span.one_task_a_host) and not request.same
+    return (job.least == 1 or request.span.one_task_a_host) and not request.selector.same
 
 
 def _amounts(job: JobClass) -> dict[str, int]:

@@ -95,7 +95,9 @@ class Supply:
 def tasks_on_empty(part: Part, kind: HostKind, tasks: int) -> int:
     """Return how many tasks of a part an empty host of a kind takes as one bucket, limits aside."""
     request = part.request
-    if not request.matches(kind) or (request.same and request.same_value(kind) is None):
+    if not request.selector.matches(kind) or (
+        request.selector.same and request.selector.same_value(kind) is None
+    ):
         return 0
     room = tasks
     once = dict(request.host)

@@ -127,18 +127,17 @@ def _claim_all(
     barred: Collection[int] = others
     taken: set[int] | None = None
     cursors = None
-    if is_free and not context.claims and not request.same:
+    if is_free and not context.claims and not request.selector.same:
         cursors = core.view(part.scope).cursors
     try:
         position, last = -1, (0, False)
         for number, bucket in enumerate(plan):
             first = number == 0
             amounts = request.bucket(bucket, first=first)
-            key = bucket if first else -bucket
             # Hosts that did not take a bucket of this size a moment ago do not take one now.
             start = position + 1 if last == (bucket, first and bool(request.job)) else 0
             if first and cursors is not None:
-                start = cursors.get(key, 0)
+                start = cursors.get(amounts, 0)
             position = core.first_fit(hosts, start, amounts, barred)
             metered: tuple[tuple[int, int], ...] = ()
             if not is_free or context.job.outside:
@@ -148,7 +147,7 @@ def _claim_all(
                 ):
                     position = core.first_fit(hosts, position + 1, amounts, barred)
             if first and cursors is not None:
-                cursors[key] = position if position >= 0 else len(hosts)
+                cursors[amounts] = position if position >= 0 else len(hosts)
             if position < 0:
                 _release(core, attempt, claims)
                 return number

@@ -243,7 +243,9 @@ class Publisher:
             found = list(failure.early)
             for part, tasks in failure.late:
                 guarded = job if job.outside and part.claimed else None
-                key = (part.scope, tasks, part.is_exclusive, part.placed, part.claimed, guarded)
+                key = (
+                    part.scope, part.request, tasks, part.is_exclusive, part.placed, part.claimed, guarded,
+                )  # fmt: skip
                 measured = self._measured.get(key)
                 if measured is None:
                     measured = self._measured[key] = measure(self._core, job, part, tasks)

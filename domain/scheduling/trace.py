@@ -24,7 +24,7 @@ class Trace:
     def __init__(self, core: State) -> None:
         self._core = core
         self._lines: list[str] = []
-        self._on_hosts: dict[tuple[JobClass, int, int], list[str]] = {}
+        self._on_hosts: dict[tuple[Part, int], list[str]] = {}
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class Trace:
 
     def _part(self, job: JobClass, part: Part, tasks: int) -> list[str]:
         """Return the first thing that stops a part on every class of hosts."""
-        key = (job, part.scope.number, tasks)
+        key = (part, tasks)
         known = self._on_hosts.get(key)
         if known is None:
             known = self._on_hosts[key] = self._describe(job, part, tasks)
@@ -106,7 +106,7 @@ class Trace:
         host = self._core.ground.hosts.hosts[place]
         if host.exclusive_to is not None and host.exclusive_to != job.user:
             return f"is for user {host.exclusive_to} only"
-        if not part.request.matches(self._core.kind(place)):
+        if not part.request.selector.matches(self._core.kind(place)):
             return "is not what select asks for"
         return "must go before the job would end"
 
