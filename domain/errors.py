@@ -122,6 +122,35 @@ class StaleEpochError(RejectedError):
         self.current = current
 
 
+class ForbiddenError(RejectedError):
+    """The caller's role does not allow it; nothing was done, and the attempt is in the audit trail."""
+
+    code = "forbidden"
+
+
+class LeaseHeldError(RejectedError):
+    """Another instance holds the lease of the provider, and its term is not over."""
+
+    code = "lease-held"
+
+
+class StaleVersionError(RejectedError):
+    """The aggregate has changed since the caller read it: read it again, decide again."""
+
+    code = "stale-version"
+
+    def __init__(self, aggregate_id: str, mine: int, current: int) -> None:
+        super().__init__(f"{aggregate_id} is at version {current}, not {mine}: read it again")
+        self.mine = mine
+        self.current = current
+
+
+class KeyReusedError(RejectedError):
+    """The idempotency key was used for something else; a new command needs a new key."""
+
+    code = "key-reused"
+
+
 class BrokenLogError(XceError):
     """The log itself is not what was written: a digest, a number or a name does not fit.
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Head, Recorded
+from xce.domain.formats.base import Amount, Name, Time
 from xce.domain.formats.provider import Kind
 
 A = TypeVar("A", bound=Aggregate[Any])
@@ -152,10 +153,10 @@ class MachineResult(StrEnum):
 class MachineReport:
     """One machine of a request. Identity is ``machine``; ``name`` may change or be reused."""
 
-    machine: str
-    name: str
+    machine: Name
+    name: Name
     result: MachineResult
-    launched_at: datetime | None = None
+    launched_at: Time | None = None
     message: str = ""
 
 
@@ -163,11 +164,11 @@ class MachineReport:
 class GrantReport:
     """One amount of a resource that a request brought."""
 
-    grant: str
-    resource: str
-    amount: int
-    hold_until: datetime | None = None
-    expires_at: datetime | None = None
+    grant: Name
+    resource: Name
+    amount: Amount
+    hold_until: Time | None = None
+    expires_at: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_configuration
     import generate_events
     import generate_readme
+    import generate_roles
     import generate_schemas
 
     modules = (
@@ -30,6 +31,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_configuration,
         generate_events,
         generate_readme,
+        generate_roles,
     )
     return [module.pages for module in modules]
 

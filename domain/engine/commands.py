@@ -1,10 +1,14 @@
-"""What the controller can be told to do, as data: the same in a service, over REST and in the simulator."""
+"""What the controller can be told to do, as data: the same in a service, over REST and in the simulator.
+
+The types carry the bounds that ``domain/engine/wire.py`` checks in what comes from outside; making a command checks nothing.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from decimal import Decimal
+from typing import Final, get_args
 
+from xce.domain.events.base import Why
+from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
@@ -22,47 +26,76 @@ class DescribeProvider:
 class PauseProvider:
     """Do not ask for ``item`` (None: for anything) of a provider until then."""
 
-    provider: str
-    item: str | None
-    until: datetime
-    why: str
+    provider: Name
+    item: Name | None
+    until: Time
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class DeclareShared:
     """A shared resource with an owned base; ``provider`` can lend up to ``max_borrow`` in multiples of ``step``."""
 
-    name: str
-    owned: int
-    provider: str | None
-    max_borrow: int
-    step: int
-    idle_return_after: timedelta
-    min_hold: timedelta
+    name: Name
+    owned: Count
+    provider: Name | None
+    max_borrow: Count
+    step: Amount
+    idle_return_after: Duration
+    min_hold: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeProvider:
+    """End a pause of ``item`` (None: of the whole provider) before its time."""
+
+    provider: Name
+    item: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOwned:
+    """An administrator sets the owned base of a shared resource."""
+
+    name: Name
+    owned: Count
 
 
 @dataclass(frozen=True, slots=True)
 class TakeLease:
-    """``holder`` becomes the only one who may act on a provider."""
+    """``holder`` becomes the only one who may act on a provider.
 
-    provider: str
-    holder: str
-    term: timedelta
+    Refused while another holds it and its term is not over, unless ``force``; the same holder takes it anew: it was started again.
+    """
+
+    provider: Name
+    holder: Name
+    term: Duration
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenewLease:
+    """``holder`` still acts on a provider, under ``epoch``: its term starts anew. In memory only."""
+
+    provider: Name
+    holder: Name
+    epoch: Amount
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseLease:
     """``holder`` gives a provider up."""
 
-    provider: str
-    holder: str
+    provider: Name
+    holder: Name
 
 
 @dataclass(frozen=True, slots=True)
 class ReportBookings:
     """The scheduler's report of what is occupied of each shared resource; None: unknown. In memory only."""
 
-    occupied: Mapping[str, int | None]
+    occupied: Mapping[Name, Count | None]
 
 
 # --------------------------------------------------------------------- requests
@@ -70,47 +103,47 @@ class ReportBookings:
 class OpenRequest:
     """The intent to ask a provider, durable before the call. The id is also the request's tag."""
 
-    request: str
-    provider: str
+    request: Name
+    provider: Name
     kind: Kind
-    item: str
-    amount: int
-    price_per_hour: Decimal | None
-    deadline: datetime
-    reason: str
-    jobs: tuple[str, ...]
-    demand_position: int
+    item: Name
+    amount: Amount
+    price_per_hour: Money | None
+    deadline: Time
+    reason: Why
+    jobs: tuple[Name, ...]
+    demand_position: Count
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptRequest:
     """The provider took the request on."""
 
-    request: str
-    provider_request_id: str
+    request: Name
+    provider_request_id: Name
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseRequest:
     """The provider did not take the request: nothing was created."""
 
-    request: str
-    why: str
+    request: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class LoseTrack:
     """It is unknown whether the call had an effect."""
 
-    request: str
-    why: str
+    request: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class RecordStatus:
     """What the provider says of a request."""
 
-    request: str
+    request: Name
     answer: StatusAnswer
 
 
@@ -118,8 +151,8 @@ class RecordStatus:
 class GiveUpRequest:
     """The request's deadline is over: what has not come is not counted on any more."""
 
-    request: str
-    why: str
+    request: Name
+    why: Why
 
 
 # -------------------------------------------------------------------- instances
@@ -127,70 +160,78 @@ class GiveUpRequest:
 class RecordJoin:
     """A host reported to the cluster."""
 
-    instance: str
-    host: str
-    booted_at: datetime
-    attributes: Mapping[str, Attribute]
-    total: Mapping[str, int]
+    instance: Name
+    host: Name
+    booted_at: Time
+    attributes: Mapping[Name, Attribute]
+    total: Mapping[Name, Count]
 
 
 @dataclass(frozen=True, slots=True)
 class MissJoin:
     """An instance did not join in time, or failed while starting."""
 
-    instance: str
-    why: str
+    instance: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class StartDrain:
     """Close a host to new work, with the intention to return it."""
 
-    instance: str
-    why: str
+    instance: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
     """A job slipped in before the drain: the host takes work again."""
 
-    instance: str
-    why: str
+    instance: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class StartReturn:
     """The intent to give instances back, durable before the call."""
 
-    return_id: str
-    instances: tuple[str, ...]
-    why: str
+    return_id: Name
+    instances: tuple[Name, ...]
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptReturn:
     """The provider took the return on."""
 
-    return_id: str
-    instances: tuple[str, ...]
-    provider_return_id: str
+    return_id: Name
+    instances: tuple[Name, ...]
+    provider_return_id: Name
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseReturn:
     """The provider did not take an instance back."""
 
-    return_id: str
-    instance: str
-    why: str
+    return_id: Name
+    instance: Name
+    why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmReturn:
     """The provider confirmed that an instance is gone."""
 
-    return_id: str
-    instance: str
+    return_id: Name
+    instance: Name
+
+
+@dataclass(frozen=True, slots=True)
+class LoseInstance:
+    """An instance is gone without our return: it died, or the provider took it back."""
+
+    instance: Name
+    why: Why
 
 
 # ----------------------------------------------------------------------- grants
@@ -198,31 +239,43 @@ class ConfirmReturn:
 class StartGrantReturn:
     """An amount leaves the total, durable before the provider is told. Void if it is occupied by then."""
 
-    return_id: str
-    grant: str
-    amount: int
+    return_id: Name
+    grant: Name
+    amount: Amount
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmGrantReturn:
     """The provider confirmed the return of an amount."""
 
-    return_id: str
-    grant: str
+    return_id: Name
+    grant: Name
 
 
 @dataclass(frozen=True, slots=True)
 class RefuseGrantReturn:
     """The provider refused: the amount comes back into the total."""
 
-    return_id: str
-    grant: str
-    why: str
+    return_id: Name
+    grant: Name
+    why: Why
 
 
 Command = (
-    DescribeProvider | PauseProvider | DeclareShared | TakeLease | ReleaseLease | ReportBookings
+    DescribeProvider | PauseProvider | ResumeProvider | DeclareShared | SetOwned | ReportBookings
+    | TakeLease | RenewLease | ReleaseLease
     | OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
+    | LoseInstance
     | StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn
 )  # fmt: skip
+
+#: All commands, in the order of the reference.
+COMMANDS: Final[tuple[type[Command], ...]] = get_args(Command)
+
+
+def command_name(command: type[Command]) -> str:
+    """Return what a command is called outside the code: ``open-request``."""
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in command.__name__).removeprefix(
+        "-"
+    )

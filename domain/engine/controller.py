@@ -1,472 +1,363 @@
-"""The controller as a state machine: commands in, what to append out. No I/O, no clock, no ids of its own.
+"""The controller as a state machine: orders in; what to append, what to answer, out. No I/O, no clock, no ids, no threads.
 
-Three phases for every change: ``handle`` validates a command against the current aggregates; the driver appends what ``take``
-returns, all or nothing; after that, and only then, ``appended`` lets it go. Commands handled in one batch see each other.
-When an append failed, ``forget`` throws the batch away: load again, decide again.
+Three phases for every change: ``perform`` validates an order against the current aggregates and says what its answer will be; the
+driver appends what ``take`` returns, all or nothing; after that, and only then, ``appended`` lets it go, and the answers are given
+and the events published. Orders of one batch see each other. When an append failed, ``forget`` throws the batch away: load again,
+decide again.
+
+A repeated order does nothing and gets the same answer. Most commands carry an id of their own (a request, an instance and a return
+id, a provider's request id), and the aggregates recognise a repeat. Those that do not (``UNIDENTIFIED``: take a lease, drain,
+pause...) are recognised by the caller's key: a receipt is saved in the same append, so that it survives a restart.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Final
 
-from xce.domain.engine import accounting
-from xce.domain.engine.commands import (
-    AcceptRequest,
-    AcceptReturn,
-    Command,
-    ConfirmGrantReturn,
-    ConfirmReturn,
-    DeclareShared,
-    DescribeProvider,
-    GiveUpRequest,
-    LoseTrack,
-    MissJoin,
-    OpenRequest,
-    PauseProvider,
-    RecordJoin,
-    RecordStatus,
-    RefuseGrantReturn,
-    RefuseRequest,
-    RefuseReturn,
-    ReleaseLease,
-    Reopen,
-    ReportBookings,
-    StartDrain,
-    StartGrantReturn,
-    StartReturn,
-    TakeLease,
+from pydantic import ValidationError
+
+from xce.domain.engine import commands as c
+from xce.domain.engine import handling
+from xce.domain.engine.authorisation import require_command
+from xce.domain.engine.commands import Command, command_name
+from xce.domain.engine.handling import Stamp
+from xce.domain.engine.lease_terms import LeaseTerms
+from xce.domain.engine.messages import CONTROLLER, Answer, Order
+from xce.domain.engine.refusal_notes import Attempt, RefusalNotes
+from xce.domain.engine.wire import content_of
+from xce.domain.engine.workspace import Change, Workspace
+from xce.domain.errors import (
+    ForbiddenError,
+    KeyReusedError,
+    LeaseHeldError,
+    NotFoundError,
+    RejectedError,
+    StaleEpochError,
 )
-from xce.domain.errors import NotFoundError, RejectedError
 from xce.domain.events import ids
-from xce.domain.events.base import Aggregate, DomainEvent, fold
-from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.base import problems_of
 from xce.domain.ports import AggregateSource
-from xce.domain.provisioning import grant as grants
-from xce.domain.provisioning import instance as instances
-from xce.domain.provisioning import request as requests
-from xce.domain.provisioning.grant import Grant
-from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
-from xce.domain.provisioning.provider import Provider
-from xce.domain.provisioning.request import Request, RequestState
-from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.domain.provisioning.receipt import Receipt
+from xce.domain.provisioning.refusals import Refusals
 
-A = TypeVar("A", bound=Aggregate[Any])
+__all__ = ["UNIDENTIFIED", "Change", "Controller"]
 
+#: Commands that no id of their own protects from a repeat: under a key they get a receipt.
+UNIDENTIFIED: Final[frozenset[type[Command]]] = frozenset(
+    {
+        c.DescribeProvider, c.PauseProvider, c.ResumeProvider, c.DeclareShared, c.SetOwned,
+        c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen,
+    }
+)  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one append must store: aggregates with their new events, under these fences, all or nothing."""
+#: Keyed answers without a receipt (nothing was recorded) that are remembered until the controller ends.
+REMEMBERED_MAX: Final = 10_000
 
-    aggregates: tuple[Aggregate[Any], ...]
-    fences: Mapping[str, int]
-
-    def __bool__(self) -> bool:
-        return bool(self.aggregates)
-
-
-@dataclass(slots=True)
-class _Mark:
-    """How many pending events an aggregate had when the present command first touched it; -1: it was new."""
-
-    aggregate: Aggregate[Any]
-    pending: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """When a command is carried out, for whom."""
-
-    at: datetime
-    by: str
+_Remembered = tuple[str, Answer | RejectedError]
 
 
 @dataclass(slots=True)
-class _Batch:
-    touched: dict[str, Aggregate[Any]] = field(default_factory=dict[str, Aggregate[Any]])
-    fences: dict[str, int] = field(default_factory=dict[str, int])
+class _Pending:
+    """What the present batch changes in memory, and the batch's append makes true."""
+
+    answers: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
+    occupied: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
 
 
 class Controller:
-    """Validates commands; keeps the aggregates that are not ended, and the bookings, in memory."""
+    """Validates orders; keeps the aggregates that are not ended, the terms of leases and the bookings in memory."""
 
     def __init__(self, source: AggregateSource) -> None:
-        self._source = source
-        self._live: dict[str, Aggregate[Any]] = {}
-        self._batch = _Batch()
-        self._marks: dict[str, _Mark] = {}
+        self._space = Workspace(source)
+        self._terms = LeaseTerms()
+        self._notes = RefusalNotes()
+        self._answers: dict[str, _Remembered] = {}
+        self._pending = _Pending()
         self._occupied: dict[str, int | None] = {}
 
-    # ----------------------------------------------------------------- batches
+    def start(self, held: Iterable[ProviderLease], *, elapsed_s: float) -> None:
+        """Begin to keep the leases that are held by the log: each gets one full term of grace."""
+        self._terms.start(((lease.name, lease.term) for lease in held), elapsed_s)
+
+    # ------------------------------------------------------------------ orders
+    def perform(self, order: Order) -> Answer:
+        """Validate an order and keep what it changes for the next append; return its answer, to be given after that.
+
+        Raises:
+            ForbiddenError: the caller may not; the attempt is noted for the audit trail.
+            RejectedError: the current state does not allow it; nothing of the order is kept.
+        """
+        assert order.commands, "an order has a command"
+        for command in order.commands:
+            try:
+                require_command(order.caller, command)
+            except ForbiddenError as error:
+                name = command_name(type(command))
+                self.refused(
+                    Attempt(order.caller.by, name, str(error)),
+                    at=order.at,
+                    elapsed_s=order.elapsed_s,
+                )
+                raise
+        if order.key is None:
+            return self._carry_out(order, None)
+        name = f"{order.caller.by}/{order.key}"
+        content = content_of(order.commands)
+        known = self._pending.answers.get(name) or self._answers.get(name)
+        if known is not None:
+            return _again(known, content, order.key)
+        try:
+            answer = self._carry_out(order, content)
+        except RejectedError as error:
+            if not isinstance(error, KeyReusedError):
+                self._pending.answers[name] = (content, error)
+            raise
+        self._pending.answers[name] = (content, answer)
+        return answer
+
     def handle(self, command: Command, *, at: datetime, by: str) -> None:
-        """Validate one command and keep what it changes for the next append.
+        """Carry out one command for a driver that may do everything, under a clock that is also the monotonic one.
 
         Raises:
             RejectedError: the current state does not allow it; nothing of the command is kept.
             NotFoundError: it names something that does not exist.
         """
-        self._marks = {}
-        fences = dict(self._batch.fences)
-        try:
-            self._dispatch(command, Stamp(at, by))
-        except RejectedError:
-            self._undo()
-            self._batch.fences = fences
-            raise
+        self._space.begin()
+        self._attempt((command,), Stamp(at, by), at.timestamp())
 
+    def refused(self, attempt: Attempt, *, at: datetime, elapsed_s: float) -> None:
+        """Note an attempt that was refused, here or before it came here; equal ones are counted for a while."""
+        now = self._notes.count(attempt, elapsed_s)
+        if now is not None:
+            self._note(*now, at)
+
+    def tick(self, *, at: datetime, elapsed_s: float) -> None:
+        """Do what is due by itself: leases lapse, counted refusals are noted."""
+        for provider in self._terms.over(elapsed_s):
+            self._space.begin()
+            lease = self._space.find(ProviderLease, ids.lease_id(provider))
+            if lease is not None and lease.state is LeaseState.HELD:
+                lease.lapse(epoch=lease.epoch, at=at, by=CONTROLLER)
+            self._terms.end(provider)
+        for attempt, count in self._notes.due(elapsed_s):
+            self._note(attempt, count, at)
+
+    # ----------------------------------------------------------------- batches
     def take(self) -> Change:
         """Return what must be appended now."""
-        touched = [a for a in self._batch.touched.values() if a.pending_events]
-        return Change(tuple(touched), dict(self._batch.fences))
+        return self._space.take()
 
     def appended(self) -> None:
-        """Go on after a successful append: ended aggregates leave memory."""
-        for aggregate_id, aggregate in self._batch.touched.items():
-            if _has_ended(aggregate):
-                del self._live[aggregate_id]
-        self._batch = _Batch()
+        """Go on after a successful append, or when there was nothing to append."""
+        self._space.appended()
+        self._terms.appended()
+        self._occupied.update(self._pending.occupied)
+        self._answers.update(self._pending.answers)
+        while len(self._answers) > REMEMBERED_MAX:
+            del self._answers[next(iter(self._answers))]
+        self._pending = _Pending()
 
     def forget(self) -> None:
         """Throw the batch away after a failed append."""
-        for aggregate_id in self._batch.touched:
-            self._live.pop(aggregate_id, None)
-        self._batch = _Batch()
+        self._space.forget()
+        self._terms.forget()
+        self._pending = _Pending()
+
+    # ------------------------------------------------------------------- views
+    def lease_ends_s(self) -> Mapping[str, float]:
+        """Return when the term of each held lease ends, on the monotonic clock."""
+        return self._terms.ends()
+
+    def occupied(self) -> Mapping[str, int | None]:
+        """Return what is in use of each shared resource, as reported; a resource that is not there: unknown."""
+        return dict(self._occupied)
 
     # --------------------------------------------------------------- dispatch
-    def _dispatch(self, command: Command, stamp: Stamp) -> None:
+    def _carry_out(self, order: Order, content: str | None) -> Answer:
+        """Do the commands, with a receipt where nothing else would recognise a repeat."""
+        space, stamp = self._space, Stamp(order.at, order.caller.by)
+        space.begin(order.epochs, order.expected)
+        receipt = self._receipt(order, content)
+        if receipt is not None:
+            return receipt
+        before = self._attempt(order.commands, stamp, order.elapsed_s)
+        versions = space.versions()
+        epochs = {lease.name: lease.epoch for lease in before}
+        answer = Answer(versions, epochs, space.has_changed())
+        if answer.changed and content is not None and _needs_receipt(order.commands):
+            assert order.key is not None, "content is that of a key"
+            space.add(
+                Receipt.give(
+                    caller=stamp.by,
+                    key=order.key,
+                    content=content,
+                    versions=versions,
+                    epochs=epochs,
+                    at=stamp.at,
+                )
+            )
+        return answer
+
+    def _receipt(self, order: Order, content: str | None) -> Answer | None:
+        if content is None or not _needs_receipt(order.commands):
+            return None
+        assert order.key is not None, "content is that of a key"
+        known = self._space.find(Receipt, ids.receipt_id(order.caller.by, order.key))
+        if known is None:
+            return None
+        answer = Answer(dict(known.versions), dict(known.epochs), changed=False)
+        return _again((known.content, answer), content, order.key)
+
+    def _attempt(
+        self, commands: tuple[Command, ...], stamp: Stamp, elapsed_s: float
+    ) -> list[ProviderLease]:
+        """Do all commands, or take back what was done of them; return the leases that changed or were renewed."""
+        occupied = dict(self._pending.occupied)
+        renewed: list[ProviderLease] = []
+        try:
+            for command in commands:
+                lease = self._dispatch(command, stamp, elapsed_s)
+                if lease is not None:
+                    renewed.append(lease)
+        except RejectedError:
+            self._take_back(occupied)
+            raise
+        except (
+            ValidationError
+        ) as error:  # a fact that no event can hold, such as an id that is too long
+            self._take_back(occupied)
+            problems = "; ".join(str(problem) for problem in problems_of(error))
+            raise RejectedError(f"cannot be recorded: {problems}") from None
+        changed = self._space.leases()
+        for lease in {lease.id: lease for lease in (*renewed, *changed)}.values():
+            if lease.state is LeaseState.HELD:
+                self._terms.begin(lease.name, lease.term, elapsed_s)
+            else:
+                self._terms.end(lease.name)
+        return [*renewed, *(lease for lease in changed if lease not in renewed)]
+
+    def _take_back(self, occupied: dict[str, int | None]) -> None:
+        self._space.undo()
+        self._pending.occupied = occupied
+
+    def _dispatch(self, command: Command, stamp: Stamp, elapsed_s: float) -> ProviderLease | None:
+        """Do one command; return the lease that it renews."""
+        space = self._space
         match command:
-            case DescribeProvider():
-                self._describe(command, stamp)
-            case PauseProvider():
-                self._get(Provider, ids.provider_id(command.provider)).pause(
-                    item=command.item,
-                    until=command.until,
-                    why=command.why,
-                    at=stamp.at,
-                    by=stamp.by,
-                )
-            case DeclareShared():
-                self._declare(command, stamp)
-            case TakeLease() | ReleaseLease():
-                self._lease(command, stamp)
-            case ReportBookings():
-                self._occupied.update(command.occupied)
+            case c.DescribeProvider() | c.PauseProvider() | c.ResumeProvider():
+                handling.provider(space, command, stamp)
+            case c.DeclareShared() | c.SetOwned():
+                handling.shared(space, command, stamp)
+            case c.RenewLease():
+                return self._renew(command)
+            case c.TakeLease():
+                self._take_lease(command, stamp, elapsed_s)
+            case c.ReleaseLease():
+                self._release(command, stamp)
+            case c.ReportBookings():
+                self._pending.occupied.update(command.occupied)
             case (
-                OpenRequest() | AcceptRequest() | RefuseRequest() | LoseTrack() | RecordStatus()
-                | GiveUpRequest()
+                c.OpenRequest() | c.AcceptRequest() | c.RefuseRequest() | c.LoseTrack()
+                | c.RecordStatus() | c.GiveUpRequest()
             ):  # fmt: skip
-                self._request(command, stamp)
+                handling.request(space, command, stamp)
             case (
-                RecordJoin() | MissJoin() | StartDrain() | Reopen() | StartReturn() | AcceptReturn()
-                | RefuseReturn() | ConfirmReturn()
+                c.RecordJoin() | c.MissJoin() | c.StartDrain() | c.Reopen() | c.StartReturn()
+                | c.AcceptReturn() | c.RefuseReturn() | c.ConfirmReturn() | c.LoseInstance()
             ):  # fmt: skip
-                self._instance(command, stamp)
-            case StartGrantReturn() | ConfirmGrantReturn() | RefuseGrantReturn():
-                self._grant(command, stamp)
+                handling.instance(space, command, stamp)
+            case c.StartGrantReturn() | c.ConfirmGrantReturn() | c.RefuseGrantReturn():
+                resource = handling.resource_of(space, command)
+                occupied = {**self._occupied, **self._pending.occupied}.get(resource)
+                handling.grant(space, command, stamp, occupied)
+        return None
 
-    def _describe(self, command: DescribeProvider, stamp: Stamp) -> None:
-        name = command.description.name
-        provider = self._find(Provider, ids.provider_id(name))
-        if provider is None:
-            self._add(
-                Provider.describe_first(description=command.description, at=stamp.at, by=stamp.by)
-            )
-        else:
-            provider.describe(description=command.description, at=stamp.at, by=stamp.by)
-
-    def _declare(self, command: DeclareShared, stamp: Stamp) -> None:
-        resource = self._find(ElasticResource, ids.shared_id(command.name))
-        if resource is None:
-            self._add(
-                ElasticResource.declare(
-                    resource=command.name,
-                    owned=command.owned,
+    # ------------------------------------------------------------------ leases
+    def _take_lease(self, command: c.TakeLease, stamp: Stamp, elapsed_s: float) -> None:
+        lease = self._space.find(ProviderLease, ids.lease_id(command.provider))
+        if lease is None:
+            self._space.add(
+                ProviderLease.grant(
                     provider=command.provider,
-                    max_borrow=command.max_borrow,
-                    step=command.step,
-                    idle_return_after=command.idle_return_after,
-                    min_hold=command.min_hold,
-                    at=stamp.at,
-                    by=stamp.by,
-                )
-            )
-            return
-        resource.set_owned(owned=command.owned, at=stamp.at, by=stamp.by)
-        resource.change_settings(
-            provider=command.provider,
-            max_borrow=command.max_borrow,
-            step=command.step,
-            idle_return_after=command.idle_return_after,
-            min_hold=command.min_hold,
-            at=stamp.at,
-            by=stamp.by,
-        )
-
-    def _lease(self, command: TakeLease | ReleaseLease, stamp: Stamp) -> None:
-        lease = self._find(ProviderLease, ids.lease_id(command.provider))
-        match command, lease:
-            case TakeLease(), None:
-                self._add(
-                    ProviderLease.grant(
-                        provider=command.provider,
-                        holder=command.holder,
-                        term=command.term,
-                        at=stamp.at,
-                        by=stamp.by,
-                    )
-                )
-            case TakeLease(), ProviderLease():
-                hand_over = lease.take_over if lease.state is LeaseState.HELD else lease.regrant
-                hand_over(
                     holder=command.holder,
-                    epoch=lease.epoch + 1,
                     term=command.term,
                     at=stamp.at,
                     by=stamp.by,
                 )
-            case ReleaseLease(), None:
-                raise NotFoundError(f"nobody holds provider {command.provider}")
-            case ReleaseLease(), ProviderLease():
-                lease.release(epoch=lease.epoch, at=stamp.at, by=stamp.by)
-
-    def _request(
-        self,
-        command: OpenRequest
-        | AcceptRequest
-        | RefuseRequest
-        | LoseTrack
-        | RecordStatus
-        | GiveUpRequest,
-        stamp: Stamp,
-    ) -> None:
-        if isinstance(command, OpenRequest):
-            self._open(command, stamp)
-            return
-        request = self._get(Request, ids.request_id(command.request))
-        at, by, epoch = stamp.at, stamp.by, self._fence(request.provider)
-        match command:
-            case AcceptRequest():
-                request.accept(
-                    provider_request_id=command.provider_request_id, at=at, by=by, epoch=epoch
-                )
-            case RefuseRequest():
-                accounting.refuse(request, command.why, at=at, by=by, epoch=epoch)
-            case LoseTrack():
-                request.lose_track(why=command.why, at=at, by=by, epoch=epoch)
-            case RecordStatus():
-                self._record_status(request, command, stamp, epoch)
-            case GiveUpRequest():
-                request.close(
-                    outcome=RequestState.TIMED_OUT, why=command.why, at=at, by=by, epoch=epoch
-                )
-
-    def _open(self, command: OpenRequest, stamp: Stamp) -> None:
-        request_id = ids.request_id(command.request)
-        if self._find(Request, request_id) is not None:
-            raise RejectedError(f"request {command.request} was opened before")
-        description = self._description(command.provider)
-        hold = description.minimum_hold
-        if command.kind is Kind.COUNTABLE:
-            offered = [o.minimum_hold for o in description.resources if o.name == command.item]
-            hold = max([hold, *offered])
-        self._add(
-            Request.intend(
-                request=command.request,
-                provider=command.provider,
-                kind=command.kind,
-                item=command.item,
-                amount=command.amount,
-                price_per_hour=command.price_per_hour,
-                deadline=command.deadline,
-                reason=command.reason,
-                jobs=command.jobs,
-                demand_position=command.demand_position,
-                hold=hold,
-                at=stamp.at,
-                by=stamp.by,
-                epoch=self._fence(command.provider),
             )
-        )
-
-    def _record_status(
-        self, request: Request, command: RecordStatus, stamp: Stamp, epoch: int
-    ) -> None:
-        resource = None
-        if request.kind is Kind.COUNTABLE:
-            resource = self._get(ElasticResource, ids.shared_id(request.item))
-        for new in accounting.record_status(
-            request,
-            command.answer,
-            resource,
-            billing=self._description(request.provider).billing,
+            return
+        held = lease.state is LeaseState.HELD
+        if held and lease.holder != command.holder and not command.force:
+            left = self._terms.left_s(lease.name, lease.term, elapsed_s)
+            if left > 0:
+                raise LeaseHeldError(
+                    f"{lease.holder} holds the lease of {lease.name} for {left:.0f} s more"
+                )
+        hand_over = lease.take_over if held else lease.regrant
+        hand_over(
+            holder=command.holder,
+            epoch=lease.epoch + 1,
+            term=command.term,
             at=stamp.at,
             by=stamp.by,
-            epoch=epoch,
-        ):
-            self._add(new)
+        )
 
-    def _instance(
-        self,
-        command: RecordJoin
-        | MissJoin
-        | StartDrain
-        | Reopen
-        | StartReturn
-        | AcceptReturn
-        | RefuseReturn
-        | ConfirmReturn,
-        stamp: Stamp,
-    ) -> None:
-        if isinstance(command, (StartReturn, AcceptReturn)):
-            for name in command.instances:
-                self._return(command, self._get(Instance, ids.instance_id(name)), stamp)
-            return
-        instance = self._get(Instance, ids.instance_id(command.instance))
-        at, by, epoch = stamp.at, stamp.by, self._fence(instance.provider)
-        match command:
-            case RecordJoin():
-                instance.join(
-                    host=command.host,
-                    booted_at=command.booted_at,
-                    attributes=command.attributes,
-                    total=command.total,
+    def _renew(self, command: c.RenewLease) -> ProviderLease:
+        lease = self._space.get(ProviderLease, ids.lease_id(command.provider))
+        if command.epoch != lease.epoch:
+            raise StaleEpochError(lease.id, command.epoch, lease.epoch)
+        if lease.state is not LeaseState.HELD or lease.holder != command.holder:
+            raise RejectedError(
+                f"{command.holder} does not hold the lease of {lease.name} any more: it is {lease.state}"
+            )
+        return lease
+
+    def _release(self, command: c.ReleaseLease, stamp: Stamp) -> None:
+        lease = self._space.find(ProviderLease, ids.lease_id(command.provider))
+        if lease is None:
+            raise NotFoundError(f"nobody holds provider {command.provider}")
+        if lease.holder != command.holder:
+            raise LeaseHeldError(f"{lease.holder}, not {command.holder}, has {lease.name}")
+        lease.release(epoch=lease.epoch, at=stamp.at, by=stamp.by)
+
+    # ---------------------------------------------------------------- refusals
+    def _note(self, attempt: Attempt, count: int, at: datetime) -> None:
+        self._space.begin()
+        day = at.date().isoformat()
+        known = self._space.find(Refusals, ids.refusals_id(attempt.caller, day))
+        if known is None:
+            self._space.add(
+                Refusals.note_first(
+                    caller=attempt.caller,
+                    day=day,
+                    action=attempt.action,
+                    count=count,
+                    why=attempt.why,
                     at=at,
-                    by=by,
-                    epoch=epoch,
                 )
-            case MissJoin():
-                instance.miss_join(why=command.why, at=at, by=by, epoch=epoch)
-            case StartDrain():
-                instance.start_drain(why=command.why, at=at, by=by, epoch=epoch)
-            case Reopen():
-                instance.reopen(why=command.why, at=at, by=by, epoch=epoch)
-            case RefuseReturn():
-                instance.refuse_return(
-                    return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
-                )
-            case ConfirmReturn():
-                instance.confirm_return(at=at, by=by, epoch=epoch)
-
-    def _return(
-        self, command: StartReturn | AcceptReturn, instance: Instance, stamp: Stamp
-    ) -> None:
-        epoch = self._fence(instance.provider)
-        match command:
-            case StartReturn():
-                instance.intend_return(
-                    return_id=command.return_id,
-                    why=command.why,
-                    at=stamp.at,
-                    by=stamp.by,
-                    epoch=epoch,
-                )
-            case AcceptReturn():
-                instance.accept_return(
-                    return_id=command.return_id,
-                    provider_return_id=command.provider_return_id,
-                    at=stamp.at,
-                    by=stamp.by,
-                    epoch=epoch,
-                )
-
-    def _grant(
-        self, command: StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn, stamp: Stamp
-    ) -> None:
-        grant = self._get(Grant, ids.grant_id(command.grant))
-        resource = self._get(ElasticResource, ids.shared_id(grant.resource))
-        at, by, epoch = stamp.at, stamp.by, self._fence(grant.provider)
-        match command:
-            case StartGrantReturn():
-                occupied = self._occupied.get(grant.resource)
-                if occupied is None:
-                    raise RejectedError(
-                        f"what is occupied of {grant.resource} is unknown: nothing of it goes back"
-                    )
-                grant.start_return(
-                    return_id=command.return_id, amount=command.amount, at=at, by=by, epoch=epoch
-                )
-                resource.give_back(
-                    return_id=command.return_id,
-                    grant_id=command.grant,
-                    amount=command.amount,
-                    occupied=occupied,
-                    at=at,
-                    by=by,
-                )
-            case ConfirmGrantReturn():
-                grant.confirm_return(return_id=command.return_id, at=at, by=by, epoch=epoch)
-            case RefuseGrantReturn():
-                grant.refuse_return(
-                    return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
-                )
-                resource.put_back(return_id=command.return_id, why=command.why, at=at, by=by)
-
-    # ------------------------------------------------------------- aggregates
-    def _fence(self, provider: str) -> int:
-        """Return the epoch under which facts of a provider are written now, and put it among the fences."""
-        lease = self._find(ProviderLease, ids.lease_id(provider))
-        if lease is None or lease.state is not LeaseState.HELD:
-            raise RejectedError(f"nobody holds the lease of provider {provider}")
-        if not lease.pending_events:  # a lease that is granted in this batch moves the fence itself
-            self._batch.fences[lease.id] = lease.epoch
-        return lease.epoch
-
-    def _description(self, provider: str) -> ProviderDescription:
-        return self._get(Provider, ids.provider_id(provider)).description
-
-    def _get(self, kind: type[A], aggregate_id: str) -> A:
-        aggregate = self._find(kind, aggregate_id)
-        if aggregate is None:
-            raise NotFoundError(f"there is no {kind.KIND} {ids.name_of(aggregate_id)}")
-        return aggregate
-
-    def _find(self, kind: type[A], aggregate_id: str) -> A | None:
-        aggregate = self._live.get(aggregate_id)
-        if aggregate is None:
-            aggregate = self._saved(kind, aggregate_id)
-            if aggregate is None:
-                return None
-            self._live[aggregate_id] = aggregate
-        if aggregate_id not in self._marks:
-            self._marks[aggregate_id] = _Mark(aggregate, len(aggregate.pending_events))
-        self._batch.touched[aggregate_id] = aggregate
-        return cast("A", aggregate)
-
-    def _saved(self, kind: type[A], aggregate_id: str) -> A | None:
-        try:
-            return self._source.get(kind, aggregate_id)
-        except NotFoundError:
-            return None
-
-    def _add(self, aggregate: Aggregate[Any]) -> None:
-        self._live[aggregate.id] = aggregate
-        self._batch.touched[aggregate.id] = aggregate
-        self._marks[aggregate.id] = _Mark(aggregate, -1)
-
-    def _undo(self) -> None:
-        """Take back what the present command did to aggregates that earlier commands of the batch had touched."""
-        for aggregate_id, mark in self._marks.items():
-            aggregate = mark.aggregate
-            if mark.pending == -1:
-                del self._live[aggregate_id]
-                del self._batch.touched[aggregate_id]
-            elif len(aggregate.pending_events) > mark.pending:
-                kept = cast("list[DomainEvent]", list(aggregate.pending_events[: mark.pending]))
-                saved = self._saved(type(aggregate), aggregate_id)
-                again = cast("Aggregate[Any]", fold(saved, kept))
-                again.pending_events.extend(kept)
-                self._live[aggregate_id] = again
-                self._batch.touched[aggregate_id] = again
+            )
+        else:
+            known.note(
+                caller=attempt.caller, action=attempt.action, count=count, why=attempt.why, at=at
+            )
 
 
-def _has_ended(aggregate: Aggregate[Any]) -> bool:
-    match aggregate:
-        case Request():
-            return aggregate.state in requests.CLOSED
-        case Instance():
-            return aggregate.state in instances.GONE
-        case Grant():
-            return aggregate.state not in grants.LIVE
-        case _:
-            return False
+def _needs_receipt(commands: tuple[Command, ...]) -> bool:
+    return any(type(command) in UNIDENTIFIED for command in commands)
+
+
+def _again(known: _Remembered, content: str, key: str) -> Answer:
+    """Return the answer that was given before under a key.
+
+    Raises:
+        KeyReusedError: the key was used for other commands.
+        RejectedError: what was refused before.
+    """
+    before, answer = known
+    if before != content:
+        raise KeyReusedError(f"the key {key!r} was used for another command before")
+    if isinstance(answer, RejectedError):
+        raise answer
+    return Answer(answer.versions, answer.epochs, changed=False)

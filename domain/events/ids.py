@@ -12,6 +12,8 @@ REQUEST: Final = "request"
 INSTANCE: Final = "instance"
 GRANT: Final = "grant"
 SHARED: Final = "shared"
+RECEIPT: Final = "receipt"
+REFUSALS: Final = "refusals"
 
 
 def provider_id(provider: str) -> str:
@@ -42,6 +44,16 @@ def grant_id(grant: str) -> str:
 def shared_id(resource: str) -> str:
     """Return the id of an elastic shared resource."""
     return f"{SHARED}:{resource}"
+
+
+def receipt_id(caller: str, key: str) -> str:
+    """Return the id of the receipt for a caller's idempotency key."""
+    return f"{RECEIPT}:{caller}/{key}"
+
+
+def refusals_id(caller: str, day: str) -> str:
+    """Return the id of what was refused to a caller on one day (``2026-03-01``): a stream that does not grow for ever."""
+    return f"{REFUSALS}:{caller}/{day}"
 
 
 def kind_of(aggregate_id: str) -> str:

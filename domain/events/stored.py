@@ -20,6 +20,8 @@ from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.provider import Provider
+from xce.domain.provisioning.receipt import Receipt
+from xce.domain.provisioning.refusals import Refusals
 from xce.domain.provisioning.request import Request
 from xce.domain.sharing.elastic_resource import ElasticResource
 
@@ -31,6 +33,8 @@ AGGREGATES: Final[tuple[type[Aggregate[Any]], ...]] = (
     Instance,
     Grant,
     ElasticResource,
+    Receipt,
+    Refusals,
 )
 
 Decode = Callable[[bytes], DomainEvent]

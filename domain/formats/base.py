@@ -84,6 +84,8 @@ Total = Annotated[int, BeforeValidator(_total), _AMOUNT_SCHEMA]
 Need = Annotated[int, BeforeValidator(_need), _AMOUNT_SCHEMA]
 #: A count that has no unit.
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
+#: A count of hosts or units, at least one.
+Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
 #: An exact amount of money in the controller's one currency; a decimal string in JSON.
 Money = Annotated[
     Decimal,

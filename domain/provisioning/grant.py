@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
-
-from pydantic import Field
+from typing import ClassVar, Final
 
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, ProviderFact, Why, applies
 from xce.domain.events.transitions import Table, lands, starts
-from xce.domain.formats.base import Money, Name, Time
-
-#: Units, at least one.
-Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
+from xce.domain.formats.base import Amount, Money, Name, Time
 
 
 class GrantState(StrEnum):

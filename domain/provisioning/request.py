@@ -8,19 +8,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
-
-from pydantic import Field
+from typing import ClassVar, Final
 
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, ProviderFact, Why, applies
 from xce.domain.events.transitions import Table, lands, starts, stays
-from xce.domain.formats.base import Count, Duration, Money, Name, Time
+from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind
-
-#: An amount of hosts or units, at least one.
-Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
 
 
 class RequestState(StrEnum):

@@ -7,18 +7,13 @@ provider refuses. Bookings and observations change none of these numbers.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final
-
-from pydantic import Field
+from typing import ClassVar, Final
 
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, DomainEvent, Why, applies
 from xce.domain.events.transitions import Table, starts, stays
-from xce.domain.formats.base import Count, Duration, Name
-
-#: Units, at least one.
-Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
+from xce.domain.formats.base import Amount, Count, Duration, Name
 
 
 class ResourceState(StrEnum):

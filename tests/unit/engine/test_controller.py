@@ -116,11 +116,17 @@ def test_an_intent_is_written_under_the_lease_epoch_and_fenced_by_it() -> None:
     assert rig.streams.fences == {"lease:cloud": 1}
 
 
-def test_the_same_intent_again_is_refused() -> None:
+def test_the_same_intent_again_records_nothing() -> None:
+    rig = Rig(OPEN_HOSTS)
+
+    assert rig.do(OPEN_HOSTS) == []
+
+
+def test_the_same_request_id_for_something_else_is_refused() -> None:
     rig = Rig(OPEN_HOSTS)
 
     with pytest.raises(RejectedError, match="R1 was opened before"):
-        rig.do(OPEN_HOSTS)
+        rig.do(replace(OPEN_HOSTS, amount=11))
 
 
 def test_facts_of_a_provider_that_nobody_leases_are_refused() -> None:

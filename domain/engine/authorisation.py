@@ -1,0 +1,135 @@
+"""Who may do what: one table, for every command and every question, drawn in ``docs/reference/roles.md``."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from xce.domain.engine import commands as c
+from xce.domain.engine.commands import COMMANDS, Command, command_name
+from xce.domain.engine.messages import Caller, Role
+from xce.domain.errors import ForbiddenError
+
+
+class Question(StrEnum):
+    """What can be read."""
+
+    STATUS = "read-status"
+    REQUESTS = "read-requests"
+    INSTANCES = "read-instances"
+    GRANTS = "read-grants"
+    SHARED = "read-shared"
+    PROVIDERS = "read-providers"
+    LEASES = "read-leases"
+    COSTS = "read-costs"
+    CATALOG = "read-catalog"
+    BOOKINGS = "read-bookings"
+    SESSION = "read-session"
+    SNAPSHOT = "read-snapshot"
+    EVENTS = "read-events"
+    STREAM = "follow-stream"
+    METRICS = "read-metrics"
+
+
+class Report(StrEnum):
+    """What is told and kept in memory only, without being a command."""
+
+    SESSION = "publish-session"
+    SNAPSHOT = "post-snapshot"
+
+
+Action = type[Command] | Question | Report
+
+_ADMIN: Final = frozenset({Role.ADMIN})
+_SCHEDULER: Final = frozenset({Role.ADMIN, Role.SCHEDULER})
+_PROVISIONER: Final = frozenset({Role.ADMIN, Role.PROVISIONER})
+_BOTH: Final = _SCHEDULER | _PROVISIONER
+_ALL: Final = frozenset(Role)
+
+#: The whole table. An admin may do everything; facts of a provider come from its provisioner, the state of hosts from both daemons.
+ROLES: Final[Mapping[Action, frozenset[Role]]] = {
+    c.DescribeProvider: _PROVISIONER,
+    c.PauseProvider: _PROVISIONER,
+    c.ResumeProvider: _PROVISIONER,
+    c.DeclareShared: _ADMIN,
+    c.SetOwned: _ADMIN,
+    c.ReportBookings: _SCHEDULER,
+    c.TakeLease: _PROVISIONER,
+    c.RenewLease: _PROVISIONER,
+    c.ReleaseLease: _PROVISIONER,
+    c.OpenRequest: _PROVISIONER,
+    c.AcceptRequest: _PROVISIONER,
+    c.RefuseRequest: _PROVISIONER,
+    c.LoseTrack: _PROVISIONER,
+    c.RecordStatus: _PROVISIONER,
+    c.GiveUpRequest: _PROVISIONER,
+    c.RecordJoin: _SCHEDULER,
+    c.MissJoin: _PROVISIONER,
+    c.StartDrain: _BOTH,
+    c.Reopen: _BOTH,
+    c.StartReturn: _PROVISIONER,
+    c.AcceptReturn: _PROVISIONER,
+    c.RefuseReturn: _PROVISIONER,
+    c.ConfirmReturn: _PROVISIONER,
+    c.LoseInstance: _PROVISIONER,
+    c.StartGrantReturn: _PROVISIONER,
+    c.ConfirmGrantReturn: _PROVISIONER,
+    c.RefuseGrantReturn: _PROVISIONER,
+    Report.SESSION: _SCHEDULER,
+    Report.SNAPSHOT: _SCHEDULER,
+    Question.STATUS: _ALL,
+    Question.REQUESTS: _ALL,
+    Question.INSTANCES: _ALL,
+    Question.GRANTS: _ALL,
+    Question.SHARED: _ALL,
+    Question.PROVIDERS: _ALL,
+    Question.LEASES: _ALL,
+    Question.COSTS: _ALL - {Role.OBSERVER},
+    Question.CATALOG: _ALL - {Role.OBSERVER},
+    Question.BOOKINGS: _ALL,
+    Question.SESSION: _ALL - {Role.OBSERVER},
+    Question.SNAPSHOT: _ALL - {Role.OBSERVER},
+    Question.EVENTS: _ALL - {Role.OBSERVER},
+    Question.STREAM: _ALL - {Role.OBSERVER},
+    Question.METRICS: _ALL,
+}
+
+
+def action_name(action: Action) -> str:
+    """Return what an action is called outside the code."""
+    return action.value if isinstance(action, (Question, Report)) else command_name(action)
+
+
+def require(caller: Caller, action: Action) -> None:
+    """Refuse what a role may not do.
+
+    Raises:
+        ForbiddenError: names role, action and who may.
+    """
+    allowed = ROLES[action]
+    if caller.role not in allowed:
+        may = ", ".join(role for role in Role if role in allowed)
+        raise ForbiddenError(
+            f"the role {caller.role} may not {action_name(action)}; it is for {may}"
+        )
+
+
+def require_command(caller: Caller, command: Command) -> None:
+    """Refuse a command that the caller may not give: for its role, or in another's name.
+
+    Raises:
+        ForbiddenError: names what is not allowed.
+    """
+    require(caller, type(command))
+    match command:
+        case c.TakeLease() | c.RenewLease() | c.ReleaseLease():
+            if caller.role is Role.PROVISIONER and command.holder != caller.name:
+                raise ForbiddenError(
+                    f"provisioner {caller.name} acts under its own name only, not as {command.holder}"
+                )
+            if isinstance(command, c.TakeLease) and command.force and caller.role is not Role.ADMIN:
+                raise ForbiddenError("only an admin takes a lease that another one holds by force")
+        case _:
+            pass
+
+
+assert ROLES.keys() == {*COMMANDS, *Question, *Report}, "every action has a row"

@@ -1,0 +1,424 @@
+"""Orders: roles, keys, versions, leases and refusals; given orders, when one, then its answer and events."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.engine.source import Streams
+from tests.unit.engine.test_controller import CLOUD, OPEN_HOSTS, POOL, names
+from xce.domain.engine import commands as c
+from xce.domain.engine.authorisation import ROLES, action_name, require
+from xce.domain.engine.commands import COMMANDS, Command, command_name
+from xce.domain.engine.controller import REMEMBERED_MAX, UNIDENTIFIED, Controller
+from xce.domain.engine.messages import Answer, Caller, Order, Role
+from xce.domain.engine.refusal_notes import INTERVAL_S, KINDS_MAX, Attempt
+from xce.domain.engine.wire import content_of, read_command, read_order, write_command
+from xce.domain.engine.workspace import NoLeaseError
+from xce.domain.errors import (
+    ForbiddenError,
+    InputError,
+    KeyReusedError,
+    LeaseHeldError,
+    RejectedError,
+    StaleEpochError,
+    StaleVersionError,
+)
+from xce.domain.events.base import DomainEvent
+from xce.domain.provisioning.lease import ProviderLease
+
+AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
+TERM = timedelta(seconds=30)
+ADMIN = Caller(Role.ADMIN, "alice")
+P1 = Caller(Role.PROVISIONER, "p1")
+P2 = Caller(Role.PROVISIONER, "p2")
+VIEWER = Caller(Role.VIEWER, "victor")
+TAKE = c.TakeLease("cloud", "p1", TERM)
+OPEN = replace(OPEN_HOSTS, deadline=AT + timedelta(days=1))
+
+
+class Rig:
+    """A controller over streams in memory, with a clock in seconds; each order is one append."""
+
+    def __init__(self, streams: Streams | None = None, elapsed_s: float = 0.0) -> None:
+        self.streams = streams or Streams()
+        self.controller = Controller(self.streams)
+        self.elapsed_s = elapsed_s
+        self.new: list[DomainEvent] = []
+
+    def order(self, caller: Caller, *commands: Command, fails: bool = False, **more: Any) -> Answer:
+        order = Order(
+            commands=commands,
+            caller=caller,
+            at=AT + timedelta(seconds=self.elapsed_s),
+            elapsed_s=self.elapsed_s,
+            **more,
+        )
+        try:
+            answer = self.controller.perform(order)
+        finally:
+            self.save(fails=fails)
+        return answer
+
+    def tick(self) -> list[str]:
+        self.controller.tick(at=AT + timedelta(seconds=self.elapsed_s), elapsed_s=self.elapsed_s)
+        return self.save()
+
+    def save(self, *, fails: bool = False) -> list[str]:
+        if fails:
+            self.controller.forget()
+            return []
+        self.new = self.streams.save(self.controller.take())
+        self.controller.appended()
+        return names(self.new)
+
+    def restarted(self) -> "Rig":
+        again = Rig(self.streams, elapsed_s=5.0)
+        lease = self.streams.get(ProviderLease, "lease:cloud")
+        again.controller.start([lease], elapsed_s=again.elapsed_s)
+        return again
+
+
+def ready() -> Rig:
+    rig = Rig()
+    rig.order(P1, c.DescribeProvider(CLOUD), TAKE)
+    return rig
+
+
+# ----------------------------------------------------------------------- roles
+def test_what_a_role_may_not_do_is_refused_and_noted_and_nothing_else_is_recorded() -> None:
+    rig = ready()
+
+    with pytest.raises(ForbiddenError, match="the role viewer may not open-request"):
+        rig.order(VIEWER, OPEN)
+
+    assert names(rig.new) == ["refusals.Noted"]
+    assert rig.new[0].by == "viewer/victor"
+
+
+def test_every_command_is_refused_to_every_role_without_a_row_for_it() -> None:
+    for action, roles in ROLES.items():
+        for role in Role:
+            if role in roles:
+                require(Caller(role, "x"), action)
+            else:
+                with pytest.raises(ForbiddenError, match=action_name(action)):
+                    require(Caller(role, "x"), action)
+
+
+def test_an_admin_may_do_everything_and_a_viewer_and_an_observer_change_nothing() -> None:
+    assert all(Role.ADMIN in roles for roles in ROLES.values())
+    for command in COMMANDS:
+        assert not ROLES[command] & {Role.VIEWER, Role.OBSERVER}
+
+
+@pytest.mark.parametrize(
+    "command", [TAKE, c.RenewLease("cloud", "p1", 1), c.ReleaseLease("cloud", "p1")]
+)
+def test_a_provisioner_handles_leases_under_its_own_name_only(command: Command) -> None:
+    with pytest.raises(ForbiddenError, match="not as p1"):
+        ready().order(P2, command)
+
+
+def test_only_an_admin_takes_a_lease_by_force() -> None:
+    with pytest.raises(ForbiddenError, match="by force"):
+        ready().order(P2, c.TakeLease("cloud", "p2", TERM, force=True))
+
+
+# --------------------------------------------------------------- all or nothing
+def test_an_order_of_which_one_command_is_refused_leaves_nothing() -> None:
+    rig = ready()
+
+    with pytest.raises(RejectedError, match="there is no request R9"):
+        rig.order(P1, OPEN, c.AcceptRequest("R9", "x"))
+
+    assert rig.new == []
+    assert rig.order(P1, OPEN).changed
+
+
+def test_bookings_of_an_order_that_is_refused_are_not_taken() -> None:
+    rig = ready()
+
+    with pytest.raises(RejectedError):
+        rig.order(ADMIN, c.ReportBookings({"lic": 3}), c.AcceptRequest("R9", "x"))
+
+    assert rig.controller.occupied() == {}
+
+
+def test_what_no_event_can_hold_is_refused() -> None:
+    with pytest.raises(RejectedError, match="cannot be recorded"):
+        ready().order(P1, replace(OPEN, request="R" * 300, jobs=("j" * 300,)))
+
+
+# ------------------------------------------------------------------------ keys
+def test_a_repeated_key_gives_the_same_answer_and_records_nothing() -> None:
+    rig = ready()
+    first = rig.order(P1, TAKE, key="k1")
+
+    again = rig.order(P1, TAKE, key="k1")
+
+    assert rig.new == []
+    assert (again.epochs, again.versions) == (first.epochs, first.versions)
+    assert not again.changed
+
+
+def test_a_repeated_key_is_known_after_a_restart() -> None:
+    rig = ready()
+    first = rig.order(P1, TAKE, key="k1")
+    rig.order(P1, TAKE, key="k2")
+
+    again = rig.restarted().order(P1, TAKE, key="k1")
+
+    assert again.epochs == first.epochs == {"cloud": 2}
+
+
+def test_a_key_whose_append_failed_was_never_used() -> None:
+    rig = ready()
+    rig.order(P1, TAKE, key="k1", fails=True)
+
+    assert rig.order(P1, TAKE, key="k1").changed
+
+
+def test_a_key_for_other_commands_is_refused_also_after_a_restart() -> None:
+    rig = ready()
+    rig.order(P1, TAKE, key="k1")
+
+    for controller in (rig, rig.restarted()):
+        with pytest.raises(KeyReusedError):
+            controller.order(P1, replace(TAKE, term=2 * TERM), key="k1")
+
+
+def test_the_same_key_of_another_caller_is_another_key() -> None:
+    rig = ready()
+    rig.order(P1, TAKE, key="k1")
+
+    assert rig.order(ADMIN, TAKE, key="k1").changed
+
+
+def test_a_refusal_under_a_key_is_repeated_while_the_controller_lives() -> None:
+    rig = ready()
+    with pytest.raises(RejectedError):
+        rig.order(P1, c.AcceptRequest("R1", "x"), key="k1")
+    rig.order(P1, OPEN)
+
+    with pytest.raises(RejectedError, match="there is no request R1"):
+        rig.order(P1, c.AcceptRequest("R1", "x"), key="k1")
+
+
+def test_a_late_repeat_of_a_toggle_does_not_undo_what_came_after_it() -> None:
+    rig = ready()
+    pause = c.PauseProvider("cloud", None, AT + timedelta(days=1), "maintenance")
+    rig.order(P1, pause, key="k1")
+    rig.order(P1, c.ResumeProvider("cloud", None), key="k2")
+
+    rig.restarted().order(P1, pause, key="k1")
+
+    assert [type(e).__name__ for e in rig.streams.events if "provider:" in e.originator_id] == [
+        "Described",
+        "Paused",
+        "Resumed",
+    ]
+
+
+def test_a_command_with_an_id_of_its_own_gets_no_receipt() -> None:
+    rig = ready()
+    rig.order(P1, OPEN, key="k1")
+
+    assert names(rig.new) == ["request.Intended"]
+    assert not rig.restarted().order(P1, OPEN, key="k1").changed
+
+
+def test_remembered_answers_are_bounded() -> None:
+    rig = ready()
+    for number in range(REMEMBERED_MAX + 10):
+        rig.order(P1, c.RenewLease("cloud", "p1", 1), key=f"k{number}")
+
+    assert len(vars(rig.controller)["_answers"]) == REMEMBERED_MAX
+
+
+# -------------------------------------------------------------------- versions
+def test_a_change_of_what_has_changed_since_it_was_read_is_refused() -> None:
+    rig = ready()
+    rig.order(P1, OPEN)
+    rig.order(P1, c.AcceptRequest("R1", "add-1"), expected={"request:R1": 1})
+
+    with pytest.raises(StaleVersionError, match="version 2, not 1"):
+        rig.order(P1, c.GiveUpRequest("R1", "late"), expected={"request:R1": 1})
+
+
+# ---------------------------------------------------------------------- leases
+def test_a_lease_that_another_holds_is_not_taken_before_its_term_is_over() -> None:
+    rig = ready()
+    rig.order(P2, c.DescribeProvider(POOL))
+    rig.elapsed_s = 29.0
+
+    with pytest.raises(LeaseHeldError, match="p1 holds the lease of cloud for 1 s more"):
+        rig.order(P2, replace(TAKE, holder="p2"))
+
+
+def test_a_lease_that_was_not_renewed_lapses_and_is_granted_to_another_under_the_next_epoch() -> (
+    None
+):
+    rig = ready()
+    rig.elapsed_s = 30.0
+
+    assert rig.tick() == ["lease.Lapsed"]
+    assert rig.order(P2, replace(TAKE, holder="p2")).epochs == {"cloud": 2}
+    assert names(rig.new) == ["lease.Regranted"]
+
+
+def test_a_renewal_is_no_event_and_begins_a_term() -> None:
+    rig = ready()
+    rig.elapsed_s = 20.0
+    rig.order(P1, c.RenewLease("cloud", "p1", 1))
+    assert rig.new == []
+    rig.elapsed_s = 49.0
+
+    assert rig.tick() == []
+
+    rig.elapsed_s = 50.0
+    assert rig.tick() == ["lease.Lapsed"]
+
+
+def test_f23_a_leader_that_lost_its_lease_writes_nothing_and_cannot_renew() -> None:
+    rig = ready()
+    rig.elapsed_s = 30.0
+    rig.tick()
+    rig.order(P2, replace(TAKE, holder="p2"))
+    rig.order(P2, OPEN, epochs={"cloud": 2})
+    rig.elapsed_s = 33.0
+
+    with pytest.raises(StaleEpochError, match="epoch 1 was superseded by epoch 2"):
+        rig.order(P1, replace(OPEN, request="R2"), epochs={"cloud": 1})
+    with pytest.raises(StaleEpochError):
+        rig.order(P1, c.RenewLease("cloud", "p1", 1))
+
+    assert rig.new == []
+
+
+def test_f23_after_a_start_each_lease_has_one_full_term_of_grace() -> None:
+    rig = ready()
+    rig.elapsed_s = 29.0
+    again = rig.restarted()  # its own clock stands at 5 s
+    again.elapsed_s = 34.0
+
+    assert again.tick() == []
+    again.elapsed_s = 35.0
+    assert again.tick() == ["lease.Lapsed"]
+
+
+def test_f22_terms_do_not_follow_the_clock_on_the_wall() -> None:
+    rig = ready()
+    back = AT - timedelta(minutes=10)
+
+    rig.controller.tick(at=back, elapsed_s=29.0)
+    assert rig.save() == []
+    rig.controller.tick(at=back, elapsed_s=30.0)
+    assert rig.save() == ["lease.Lapsed"]
+
+
+def test_the_holder_that_starts_again_takes_its_own_lease_under_a_new_epoch() -> None:
+    rig = ready()
+
+    assert rig.order(P1, TAKE).epochs == {"cloud": 2}
+    assert names(rig.new) == ["lease.TakenOver"]
+
+
+def test_an_admin_takes_a_held_lease_by_force() -> None:
+    rig = ready()
+
+    assert rig.order(ADMIN, replace(TAKE, holder="p2", force=True)).epochs == {"cloud": 2}
+
+
+def test_a_released_lease_does_not_lapse_and_its_provider_has_no_facts() -> None:
+    rig = ready()
+    rig.order(P1, c.ReleaseLease("cloud", "p1"))
+    rig.elapsed_s = 100.0
+
+    assert rig.tick() == []
+    with pytest.raises(NoLeaseError):
+        rig.order(P1, OPEN)
+
+
+def test_a_lease_whose_append_failed_has_no_term() -> None:
+    rig = Rig()
+    rig.order(P1, c.DescribeProvider(CLOUD))
+    rig.order(P1, TAKE, fails=True)
+    rig.elapsed_s = 100.0
+
+    assert rig.tick() == []
+
+
+# -------------------------------------------------------------------- refusals
+def attempts() -> Iterator[Attempt]:
+    for number in range(KINDS_MAX + 50):
+        yield Attempt(f"unauthenticated/10.0.0.{number}", "authenticate", "no such token")
+
+
+def test_equal_attempts_are_noted_at_once_and_then_counted_for_a_while() -> None:
+    rig = Rig()
+    for _ in range(1000):
+        with pytest.raises(ForbiddenError):
+            rig.order(VIEWER, OPEN)
+    assert rig.tick() == []
+    rig.elapsed_s = INTERVAL_S
+
+    assert rig.tick() == ["refusals.Noted"]
+    assert rig.new[0].model_dump()["count"] == 999
+    rig.elapsed_s = 2 * INTERVAL_S
+    assert rig.tick() == []
+
+
+def test_many_unknown_callers_share_one_line() -> None:
+    rig = Rig()
+    before = len(rig.streams.events)
+    for attempt in attempts():
+        rig.controller.refused(attempt, at=AT, elapsed_s=0.0)
+    rig.save()
+    assert len(rig.streams.events) - before == KINDS_MAX + 1
+
+    rig.elapsed_s = INTERVAL_S
+    rig.tick()
+
+    assert [e.model_dump()["count"] for e in rig.new] == [49]
+
+
+# -------------------------------------------------------------------- the wire
+def test_every_command_comes_back_from_the_wire_as_it_went() -> None:
+    for command in (TAKE, OPEN, c.DescribeProvider(CLOUD), c.ReportBookings({"lic": None})):
+        assert read_command(write_command(command), "test") == command
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["commands", "command", "provider", "epochs"])
+                | st.text(max_size=5),
+                inner,
+                max_size=4,
+            )
+        ),
+    )
+)
+def test_what_is_no_order_is_an_input_error(document: Any) -> None:
+    with pytest.raises(InputError):
+        read_order(json.dumps(document), "test")
+
+
+def test_equal_commands_have_equal_content_and_others_not() -> None:
+    assert content_of((TAKE,)) == content_of((replace(TAKE),))
+    assert content_of((TAKE,)) != content_of((TAKE, TAKE))
+    assert content_of((TAKE,)) != content_of((replace(TAKE, term=2 * TERM),))
+
+
+def test_what_needs_a_receipt_is_named_among_the_commands() -> None:
+    assert set(COMMANDS) >= UNIDENTIFIED
+    assert len({command_name(command) for command in COMMANDS}) == len(COMMANDS)
