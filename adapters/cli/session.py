@@ -73,23 +73,29 @@ def expanded(result: SessionResult) -> SessionResult:
 
 def render(result: SessionResult, console: Console) -> None:
     """Print a result for people."""
-    tables = [_allocations(result), _pending(result), _demand(result), _left_out(result)]
-    tables.append(_idle(result))
-    shown = [table for table in tables if table.row_count]
-    for number, table in enumerate(shown):
+    tables = {
+        "Starting": _allocations(result),
+        "Waiting": _pending(result),
+        "Demand": _demand(result),
+        "Not in the demand": _left_out(result),
+        "Idle": _idle(result),
+    }
+    shown = {title: table for title, table in tables.items() if table.row_count}
+    for number, (title, table) in enumerate(shown.items()):
         if number:
             console.print()
+        console.print(Text(title, style="bold"))
         console.print(table)
     if not shown:
         console.print("nothing to do")
     for line in result.trace or ():
-        console.print(Text(line))
+        console.print(Text(line), soft_wrap=True)
     for warning in result.warnings:
         terminal.err.print(Text(f"warning: {warning}"))
 
 
-def _table(title: str, *headings: str, numbers: Iterable[str] = ()) -> Table:
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+def _table(*headings: str, numbers: Iterable[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right" if heading in numbers else "left")
     return table
@@ -100,7 +106,7 @@ def _row(table: Table, *cells: str) -> None:
 
 
 def _allocations(result: SessionResult) -> Table:
-    table = _table("Starting", "JOB", "HOSTS", "SHARED")
+    table = _table("JOB", "HOSTS", "SHARED")
     for job in result.allocations:
         hosts = [f"{on.name} ({on.tasks})" if on.tasks > 1 else on.name for on in job.hosts]
         shared = ", ".join(f"{each.amount} {each.name}" for each in job.shared)
@@ -109,12 +115,16 @@ def _allocations(result: SessionResult) -> Table:
 
 
 def _pending(result: SessionResult) -> Table:
-    table = _table("Waiting", "JOB", "REASON", "WHAT", "WAITS FOR")
+    table = _table("JOBS", "REASON", "WHAT", "WAIT FOR")
     sets = {each.id: each.reasons for each in result.reason_sets}
+    alike: dict[tuple[str, str, str], list[str]] = {}
     for job in result.pending:
         reasons = _reasons(job, sets)
         what = "; ".join(dict.fromkeys(_what(reason) for reason in reasons if _what(reason)))
-        _row(table, job.job, job.reason.value, what, _waits_for(job.provisioning))
+        row = (job.reason.value, what, _waits_for(job.provisioning))
+        alike.setdefault(row, []).append(job.job)
+    for row, jobs in alike.items():
+        _row(table, _few(jobs), *row)
     return table
 
 
@@ -146,7 +156,7 @@ def _waits_for(given: Provisioning | None) -> str:
 
 def _demand(result: SessionResult) -> Table:
     demand = result.demand
-    table = _table("Demand", "WHAT", "NEW", "WANTED", "FOR JOBS", numbers=("NEW", "WANTED"))
+    table = _table("WHAT", "NEW", "WANTED", "FOR JOBS", numbers=("NEW", "WANTED"))
     for hosts in demand.hosts:
         jobs = [each.job for each in hosts.jobs]
         _row(table, f"hosts of {hosts.template}", str(hosts.count), str(hosts.count), _few(jobs))
@@ -158,18 +168,21 @@ def _demand(result: SessionResult) -> Table:
 
 def _left_out(result: SessionResult) -> Table:
     demand = result.demand
-    table = _table("Not in the demand", "JOB", "WHY")
-    for job in demand.impossible:
-        _row(table, job.job, f"can never run: {job.why}")
-    for job in demand.not_counted:
-        _row(table, job.job, job.why)
+    table = _table("JOBS", "WHY")
+    alike: dict[str, list[str]] = {}
+    for each in demand.impossible:
+        alike.setdefault(f"can never run: {each.why}", []).append(each.job)
+    for each in demand.not_counted:
+        alike.setdefault(each.why, []).append(each.job)
     for name in demand.not_examined:
-        _row(table, name, "not examined: past the cap")
+        alike.setdefault("not examined: past the cap", []).append(name)
+    for why, jobs in alike.items():
+        _row(table, _few(jobs), why)
     return table
 
 
 def _idle(result: SessionResult) -> Table:
-    table = _table("Idle", "WHAT", "AMOUNT", "SINCE", numbers=("AMOUNT",))
+    table = _table("WHAT", "AMOUNT", "SINCE", numbers=("AMOUNT",))
     for host in result.idle.hosts:
         since = host.idle_since.isoformat().replace("+00:00", "Z")
         _row(table, f"host {host.host} ({host.instance})", "1", since)

@@ -272,11 +272,16 @@ class State:
         for resource, amount in amounts:
             free[resource][place] -= amount
 
-    def credit(self, place: int, amounts: Amounts) -> None:
-        """Give amounts back to a host."""
+    def amounts(self, place: int, amounts: Amounts) -> tuple[int, ...]:
+        """Return what a host has free of the resources of amounts."""
         free = self.free
-        for resource, amount in amounts:
-            free[resource][place] += amount
+        return tuple([free[resource][place] for resource, _ in amounts])
+
+    def restore(self, place: int, amounts: Amounts, before: Sequence[int]) -> None:
+        """Give a host back what it had before a debit, however much of that was done."""
+        free = self.free
+        for (resource, _), amount in zip(amounts, before, strict=True):
+            free[resource][place] = amount
 
     def first_fit(
         self, hosts: Sequence[int], start: int, amounts: Amounts, barred: Collection[int]

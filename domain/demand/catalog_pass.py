@@ -13,6 +13,7 @@ from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.demand.template_choice import Option, best, best_alone
 from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.explain import PendRecord
 from xce.domain.scheduling.guarantees import kept_from
 from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 
@@ -33,6 +34,18 @@ class Counted(NamedTuple):
     placed: Placed
 
 
+class Stopped(NamedTuple):
+    """What stopped a job before any host was looked at, if anything did, for every alternative alike.
+
+    Attributes:
+        limits: names of limits.
+        short: shared resources with the amount that is missing.
+    """
+
+    limits: Sequence[str] = ()
+    short: Sequence[tuple[str, int]] = ()
+
+
 class Pass:
     """One run over the candidates in job order.
 
@@ -40,8 +53,8 @@ class Pass:
         core: the state; it has all that is in flight, and the headroom as free amounts.
         opened: the new hosts so far, in the order opened.
         counted: the jobs that found a place, in job order.
-        failed: classes that found nothing. All that a class could have is tried for its first job, and
-            supply only shrinks, so the others find nothing either.
+        failed: classes that found nothing, with what stopped the first job of each when its turn came. All
+            that a class could have was tried then, and supply only shrinks, so the others find nothing either.
     """
 
     def __init__(self, core: State, supply: Supply, opened: Sequence[Offer] = ()) -> None:
@@ -51,7 +64,7 @@ class Pass:
         self.was_given = bool(opened)
         self.room = {offer.number: offer.room for offer in supply.offers}
         self.counted: list[Counted] = []
-        self.failed: set[JobClass] = set()
+        self.failed: dict[JobClass, Stopped] = {}
         self._fits: dict[tuple[JobClass, int], Used | None] = {}
         self._ahead: Ahead | None = None
         self._add(opened)
@@ -67,10 +80,34 @@ class Pass:
             candidate, all_jobs, place_in_all
         )
         if placed is None:
-            self.failed.add(job)
+            if job not in self.failed:
+                self.failed[job] = self._what_stopped(job)
             return False
         self._count(candidate, placed)
         return True
+
+    def _what_stopped(self, job: JobClass) -> Stopped:
+        core = self.core
+        records: list[PendRecord] = []
+        placed = place(core, job, job.least, records)
+        assert placed is None, "it had no place a moment ago"
+        limits = [name for record in records for name in record.limits]
+        if all(record.limits for record in records):
+            return Stopped(limits=limits)
+        if any(record.late is not None or record.unselected for record in records):
+            return Stopped()
+        short: list[tuple[str, int]] = []
+        for alternative, record in zip(job.alternatives, records, strict=True):
+            for name in record.shared:
+                number = core.ground.meters.shared[name].number
+                need = sum(
+                    (part.tasks or job.least) * a_task + once
+                    for part in alternative.parts
+                    for meter, a_task, once in part.fixed
+                    if meter == number
+                )
+                short.append((name, need - max(0, core.left[number])))
+        return Stopped(limits, short)
 
     def place_without_new(self, candidate: Candidate) -> bool:
         """Place a job on what is there, if it has a place."""

@@ -7,12 +7,12 @@ from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Meters
 from xce.domain.cluster.state import Ground, State
-from xce.domain.demand.catalog_pass import Pass
+from xce.domain.demand.catalog_pass import Pass, Stopped
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of
 from xce.domain.formats.session_result import ReasonKind
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.compile import Compiled
-from xce.domain.scheduling.explain import PendRecord, measure
+from xce.domain.scheduling.explain import measure
 from xce.domain.scheduling.placement import place, undo_placed
 
 
@@ -104,38 +104,22 @@ class Judge:
 
     def _why_not(self, catalog: Pass, job: JobClass) -> str:
         core = catalog.core
-        records: list[PendRecord] = []
-        placed = place(core, job, job.least, records)
-        if placed is not None:  # what was kept for a group is free by now
-            undo_placed(core, placed)
-            return "an earlier job of a group had a guarantee on what it needs"
-        limits = [name for record in records for name in record.limits]
-        shared = [record for record in records if record.shared]
-        if limits and len(limits) >= len(records):
-            return f"limit {min(limits, key=key_of_name)}"
-        if shared and len(shared) == len(records):
-            return self._short(core, job, shared[0].shared)
+        stopped = catalog.failed.get(job, Stopped())
+        if stopped.short:
+            name, amount = min(stopped.short, key=lambda short: key_of_name(short[0]))
+            return f"short {amount} of {name}, not provisionable"
+        if stopped.limits:
+            return f"limit {min(stopped.limits, key=key_of_name)}"
         for offer in self._supply.offers:
             if offer.is_paused and self._would_fit(core, job, [offer]):
                 why = f": {offer.template.paused_why}" if offer.template.paused_why else ""
                 assert offer.template.paused_until is not None, "it is paused"
                 return f"template {offer.template.id} is paused until {_stamp(offer.template.paused_until)}{why}"
-        return self._no_room(core, job, limits)
+        return self._no_room(core, job)
 
-    def _short(self, core: State, job: JobClass, names: Sequence[str]) -> str:
-        name = min(names, key=key_of_name)
-        number = core.ground.meters.shared[name].number
-        need = 0
-        for part in job.alternatives[0].parts:
-            for meter, a_task, once in part.fixed:
-                if meter == number:
-                    need += (part.tasks or job.least) * a_task + once
-        short = need - max(0, core.left[number])
-        return f"short {short} of {name}, not provisionable"
-
-    def _no_room(self, core: State, job: JobClass, limits: Sequence[str]) -> str:
+    def _no_room(self, core: State, job: JobClass) -> str:
         everything = [offer for offer in self._supply.offers if most_hosts_of(job, offer.kind) > 0]
-        if not everything and not limits:
+        if not everything:
             return "no template fits"
         if self._would_fit(core, job, everything):
             return "no more room on any template that fits"
@@ -144,8 +128,6 @@ class Judge:
                 for found in measure(core, job, part, part.tasks or job.least):
                     if found.kind is ReasonKind.LIMIT:
                         return f"limit {found.name}"
-        if limits:
-            return f"limit {min(limits, key=key_of_name)}"
         names = [meter.name for meter in job.placed]
         return f"limit {min(names, key=key_of_name)}" if names else "no template fits"
 

@@ -9,6 +9,7 @@ the way, no debit stays on a host and no allocation on the attempt.
 from collections.abc import Collection, Sequence
 from enum import IntEnum
 
+from xce.domain.cluster.requests import Amounts
 from xce.domain.cluster.state import State
 from xce.domain.scheduling.attempt import Allocation, Attempt, Claim
 from xce.domain.scheduling.explain import PendRecord, new_record
@@ -46,20 +47,23 @@ def allocate(core: State | None, allocator: Allocator, attempt: Attempt) -> Code
     for number, a_task, once in part.fixed:
         uncommitted[number] = uncommitted.get(number, 0) + a_task * tasks + once
 
-    claims = _search(core, allocator, attempt)
-    if claims is None:
-        record.late = (part, tasks)
-        if not core.view(part.scope).hosts:
-            record.unselected, record.late = True, None
-        return Code.PENDING
+    placed_before = len(context.claims)
+    claims: list[Claim] = []
     try:
+        if not _search(core, allocator, attempt, claims):
+            if core.view(part.scope).hosts:
+                record.late = (part, tasks)
+            else:
+                record.unselected = True
+            return Code.PENDING
         attempt.allocation = _assemble(attempt, claims)
         context.claims.extend(claims)
+        return Code.SATISFIED
     except BaseException:
         attempt.allocation = None
+        del context.claims[placed_before:]
         _release(core, attempt, claims)
         raise
-    return Code.SATISFIED
 
 
 def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
@@ -92,25 +96,25 @@ def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
     return False
 
 
-def _search(core: State, allocator: Allocator, attempt: Attempt) -> list[Claim] | None:
-    """Return the claims of the first plan whose every bucket finds a host."""
+def _search(core: State, allocator: Allocator, attempt: Attempt, claims: list[Claim]) -> bool:
+    """Find the first plan whose every bucket finds a host, and claim them."""
     part = attempt.part
     assert part is not None, "checked by the caller"
     plans = allocator.plans(core, attempt)
     if plans is None:
-        return None
+        return False
     try:
         failed_at: int | None = None
         while True:
             plan = plans.next(failed_at)
             if plan is None:
-                return None
+                return False
             failed_at = 0
             for hosts in core.view(part.scope).groups:
-                claims: list[Claim] = []
                 reached = _claim_all(core, attempt, plan, hosts, claims)
                 if reached == len(plan):
-                    return claims
+                    return True
+                _release(core, attempt, claims)
                 failed_at = max(failed_at, reached)
     finally:
         plans.close()
@@ -119,7 +123,7 @@ def _search(core: State, allocator: Allocator, attempt: Attempt) -> list[Claim] 
 def _claim_all(
     core: State, attempt: Attempt, plan: Plan, hosts: Sequence[int], claims: list[Claim]
 ) -> int:
-    """Claim a host for each bucket; return how many found one, all claims undone if not all did."""
+    """Claim a host for one bucket after the other; return how many found one."""
     part, context = attempt.part, attempt.context
     assert part is not None, "checked by the caller"
     request, is_free = part.request, part.is_free
@@ -129,63 +133,68 @@ def _claim_all(
     cursors = None
     if is_free and not context.claims and not request.selector.same:
         cursors = core.view(part.scope).cursors
-    try:
-        position, last = -1, (0, False)
-        for number, bucket in enumerate(plan):
-            first = number == 0
-            amounts = request.bucket(bucket, first=first)
-            # Hosts that did not take a bucket of this size a moment ago do not take one now.
-            start = position + 1 if last == (bucket, first and bool(request.job)) else 0
-            if first and cursors is not None:
-                start = cursors.get(amounts, 0)
-            position = core.first_fit(hosts, start, amounts, barred)
-            metered: tuple[tuple[int, int], ...] = ()
-            if not is_free or context.job.outside:
-                metered = attempt.metered(bucket, first=first)
-                while position >= 0 and attempt.is_refused(
-                    core, claims, (hosts[position], amounts), metered
-                ):
-                    position = core.first_fit(hosts, position + 1, amounts, barred)
-            if first and cursors is not None:
-                cursors[amounts] = position if position >= 0 else len(hosts)
-            if position < 0:
-                _release(core, attempt, claims)
-                return number
-            last = (bucket, first and bool(request.job))
-            place = hosts[position]
-            _claim(core, attempt, Claim(place, bucket, amounts, metered), claims)
-            if len(plan) > 1:
-                if taken is None:
-                    barred = taken = set(others)
-                taken.add(place)
-    except BaseException:
-        _release(core, attempt, claims)
-        raise
+    position, last = -1, (0, False)
+    for number, bucket in enumerate(plan):
+        first = number == 0
+        amounts = request.bucket(bucket, first=first)
+        size = (bucket, first and bool(request.job))
+        # Hosts that did not take a bucket of this size a moment ago do not take one now.
+        start = position + 1 if last == size else 0
+        if first and cursors is not None:
+            start = cursors.get(amounts, 0)
+        position = core.first_fit(hosts, start, amounts, barred)
+        metered: tuple[tuple[int, int], ...] = ()
+        if not is_free:
+            metered = attempt.metered(bucket, first=first)
+            while position >= 0 and attempt.is_refused(
+                core, claims, (hosts[position], amounts), metered
+            ):
+                position = core.first_fit(hosts, position + 1, amounts, barred)
+        if first and cursors is not None:
+            cursors[amounts] = position if position >= 0 else len(hosts)
+        if position < 0:
+            return number
+        last = size
+        place = hosts[position]
+        _claim(core, attempt, place, bucket, amounts, metered, claims)
+        if len(plan) > 1:
+            if taken is None:
+                barred = taken = set(others)
+            taken.add(place)
     return len(plan)
 
 
-def _claim(core: State, attempt: Attempt, claim: Claim, claims: list[Claim]) -> None:
+def _claim(
+    core: State,
+    attempt: Attempt,
+    place: int,
+    tasks: int,
+    amounts: Amounts,
+    metered: tuple[tuple[int, int], ...],
+    claims: list[Claim],
+) -> None:
+    """Record a claim, then take its amounts: what is recorded with it undoes as much as was taken."""
+    before = core.amounts(place, amounts)
+    if not metered:
+        claims.append(Claim(place, tasks, amounts, metered, before, ()))
+        core.debit(place, amounts)
+        return
     uncommitted = attempt.context.uncommitted
-    before = {number: uncommitted.get(number, 0) for number, _ in claim.metered}
-    core.debit(claim.place, claim.amounts)
-    try:
-        for number, amount in claim.metered:
-            uncommitted[number] = before[number] + amount
-        claims.append(claim)
-    except BaseException:
-        uncommitted.update(before)
-        core.credit(claim.place, claim.amounts)
-        raise
+    so_far = tuple([uncommitted.get(number, 0) for number, _ in metered])
+    claims.append(Claim(place, tasks, amounts, metered, before, so_far))
+    core.debit(place, amounts)
+    for (number, amount), known in zip(metered, so_far, strict=True):
+        uncommitted[number] = known + amount
 
 
 def _release(core: State, attempt: Attempt, claims: list[Claim]) -> None:
-    """Give back what the claims of a plan took."""
+    """Undo the claims of a plan, the last first."""
     uncommitted = attempt.context.uncommitted
     while claims:
         claim = claims.pop()
-        core.credit(claim.place, claim.amounts)
-        for number, amount in claim.metered:
-            uncommitted[number] -= amount
+        core.restore(claim.place, claim.amounts, claim.before)
+        for (number, _), known in zip(claim.metered, claim.uncommitted_before, strict=True):
+            uncommitted[number] = known
 
 
 def _assemble(attempt: Attempt, claims: list[Claim]) -> Allocation:

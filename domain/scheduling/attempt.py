@@ -12,12 +12,19 @@ from xce.domain.scheduling.guarantees import broken, kept_from
 
 
 class Claim(NamedTuple):
-    """One bucket on one host: what it takes of the host, and of meters that depend on the plan."""
+    """One bucket on one host: what it takes of the host, and of meters that depend on the plan.
+
+    Attributes:
+        before: what the host had free of each of the amounts.
+        uncommitted_before: what the context had counted of each of the meters.
+    """
 
     place: int
     tasks: int
     amounts: Amounts
     metered: tuple[tuple[int, int], ...]
+    before: tuple[int, ...]
+    uncommitted_before: tuple[int, ...]
 
 
 class Allocation(NamedTuple):
@@ -114,7 +121,7 @@ class Attempt:
         for number, amount in metered:
             if amount > 0 and context.uncommitted.get(number, 0) + amount > core.left[number]:
                 return True
-        if not part.placed and not (context.job.outside and part.claimed):
+        if not part.placed and not part.is_guarded:
             return False
         place, amounts = candidate
         shares: list[Share] = [(claim.place, dict(claim.amounts)) for claim in context.claims]
@@ -123,7 +130,7 @@ class Attempt:
         shared = self._shared_so_far(core, metered)
         if part.placed and core.placed.refusing(part.placed, shares, shared, core.names):
             return True
-        if context.job.outside and part.claimed:
+        if part.is_guarded:
             dependent = (*part.request.host, *part.request.shared_host)
             taken = {
                 name: shared.get(name, 0) + sum(uses.get(name, 0) for _, uses in shares)

@@ -25,6 +25,7 @@ class Part:
             bucket amount a task of the part and amount once.
         placed: the placed meters of the class.
         is_exclusive: whether the alternative that it belongs to takes whole hosts.
+        is_guarded: whether a guarantee of others may refuse a claim, because amounts are taken per host.
         is_free: whether nothing but room on the host decides about a claim.
     """
 
@@ -34,6 +35,7 @@ class Part:
         "index",
         "is_exclusive",
         "is_free",
+        "is_guarded",
         "placed",
         "request",
         "scope",
@@ -49,6 +51,7 @@ class Part:
         book: Meters,
         *,
         exclusive: bool,
+        outside: bool,
     ) -> None:
         self.index = index
         self.request = request
@@ -90,7 +93,8 @@ class Part:
         self.fixed = tuple(fixed)
         self.claimed = tuple(claimed)
         self.placed = tuple(placed)
-        self.is_free = not placed and not claimed and not exclusive
+        self.is_guarded = outside and bool(request.host or request.shared_host)
+        self.is_free = not (placed or claimed or exclusive or self.is_guarded)
 
     def fixed_amounts(self, tasks: int) -> dict[str, int]:
         """Return what it takes of every resource, of hosts and shared, whatever the plan."""
@@ -188,6 +192,7 @@ class JobClass:
                         self.meters,
                         ground.meters,
                         exclusive=exclusive or wanted.exclusive[place],
+                        outside=self.outside,
                     )
                     for index, request in enumerate(requests)
                 ),

@@ -146,7 +146,7 @@ def measure(core: State, job: JobClass, part: Part, tasks: int) -> list[Finding]
     if barred and (places := [place for place in hosts if place in barred]):
         found.append(Finding(ReasonKind.NO_RESOURCE, HOST, tuple(places)))
         short.update(places)
-    if not part.is_free or job.outside:
+    if not part.is_free:
         unshort = [place for place in hosts if place not in short]
         found += _claims_refused(core, part, tasks, bucket, unshort)
         found += _fewest_hosts_refused(core, job, part, tasks, fewest)
@@ -198,7 +198,7 @@ def _fewest_hosts_refused(
         more = max(0, fewest - sum(1 for place in matching if place in known))
         if more > 0 and len(known) + more > rule.amount:
             found.append(Finding(ReasonKind.LIMIT, meter.name))
-    if job.outside:
+    if part.is_guarded:
         found += [
             Finding(ReasonKind.LIMIT, name)
             for name in _guarantees_broken(core, job, part, tasks, fewest)
@@ -242,7 +242,7 @@ class Publisher:
         if failure.set_id is None:
             found = list(failure.early)
             for part, tasks in failure.late:
-                guarded = job if job.outside and part.claimed else None
+                guarded = job if part.is_guarded else None
                 key = (
                     part.scope, part.request, tasks, part.is_exclusive, part.placed, part.claimed, guarded,
                 )  # fmt: skip

@@ -104,13 +104,13 @@ def undo(core: State, context: Context) -> None:
     """Give back what the parts that were placed took from hosts."""
     while context.claims:
         claim = context.claims.pop()
-        core.credit(claim.place, claim.amounts)
+        core.restore(claim.place, claim.amounts, claim.before)
 
 
 def undo_placed(core: State, placed: Placed) -> None:
     """Give back what a placement that was not committed took from hosts."""
-    for claim in placed.claims:
-        core.credit(claim.place, claim.amounts)
+    for claim in reversed(placed.claims):
+        core.restore(claim.place, claim.amounts, claim.before)
 
 
 def place(
