@@ -74,16 +74,18 @@ class InputError(XceError):
         return cls(source, [Problem(message, path, line, column)])
 
     def lines(self) -> list[str]:
-        """Return one ``source:line:column: path: message`` line for each problem."""
-        return [
-            ":".join(
-                str(part)
-                for part in (self.source, problem.line, problem.column)
-                if part is not None
-            )
-            + f": {problem}"
-            for problem in self.problems
-        ]
+        """Return one line for each problem: ``source:line:column: path: message``.
+
+        A column without a line is one of a text at that path of the document; it stands with the message, never where a line would.
+        """
+        return [self._line(problem) for problem in self.problems]
+
+    def _line(self, problem: Problem) -> str:
+        line, column = problem.line, problem.column
+        if problem.path and line is None and column is not None:
+            return f"{self.source}: {Problem(f'column {column}: {problem.message}', problem.path)}"
+        place = (self.source, line, column)
+        return ":".join(str(part) for part in place if part is not None) + f": {problem}"
 
 
 class RejectedError(XceError):

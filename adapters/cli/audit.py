@@ -5,13 +5,12 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.store import audit as read_models
+from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.errors import InputError
@@ -23,14 +22,20 @@ app = typer.Typer(
     name="audit", help="Verify a log and question it.", no_args_is_help=True, add_completion=False
 )
 
-LogArgument = Annotated[str, typer.Argument(metavar="LOG", help="An SQLite file.")]
+LogArgument = Annotated[
+    str, typer.Argument(metavar="LOG", help="The SQLite file of a log, such as xce-demo/events.db.")
+]
+_QUERY_EPILOG = (
+    f"Tables: {', '.join(table.name for table in TABLES)}; docs/reference/audit.md has their columns.\n\n"
+    'Example: xce audit query xce-demo/events.db "SELECT id, item, amount, reason FROM requests"'
+)
 DatabaseOption = Annotated[
     str | None,
     typer.Option("--database", metavar="FILE", help="Where the read models lie; LOG.audit.db."),
 ]
 
 
-@app.command()
+@app.command(epilog="Example: xce audit verify xce-demo/events.db")
 def verify(
     log: LogArgument,
     anchor: Annotated[
@@ -54,7 +59,7 @@ def verify(
         raise typer.Exit(exit_codes.NO)
 
 
-@app.command()
+@app.command(epilog=_QUERY_EPILOG)
 def query(
     log: LogArgument,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; it can only read.")],
@@ -68,6 +73,7 @@ def query(
             read_models.rebuild(opened, target)
     answer = read_models.query(target, sql)
     if as_json:
+        _require_distinct(answer.columns)
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         terminal.write_json(json.dumps(rows, indent=2, default=_binary))
     else:
@@ -76,12 +82,12 @@ def query(
             table.add_column(Text(column))
         for row in answer.rows:
             table.add_row(*(Text("" if value is None else str(value)) for value in row))
-        _print_whole(table)
+        terminal.print_table(table)
     if answer.cut:
         terminal.err.print(f"only the first {read_models.ROWS_MAX} rows are shown")
 
 
-@app.command()
+@app.command(epilog="Example: xce audit rebuild xce-demo/events.db")
 def rebuild(log: LogArgument, database: DatabaseOption = None) -> None:
     """Throw the read models of a log away and make them again."""
     target = database or read_models.database_of(log)
@@ -119,7 +125,7 @@ def _show(report: Report) -> None:
     for check in report.checks:
         outcome = Text("holds", "green") if check.passed else Text(f"broken {check.found}", "red")
         table.add_row(Text(check.name), outcome, Text(str(check.counted)), Text(check.title))
-    terminal.out.print(table)
+    terminal.print_table(table)
     for check in report.checks:
         for finding in check.findings:
             terminal.out.print(Text(f"{check.name}: ", "red") + Text(str(finding)), soft_wrap=True)
@@ -131,14 +137,11 @@ def _show(report: Report) -> None:
     )
 
 
-def _print_whole(table: Table) -> None:
-    """Print a table; no cell is cut where the reader is a program or a file."""
-    if terminal.out.is_terminal:
-        terminal.out.print(table)
-        return
-    wide = terminal.out.options.update(max_width=10**6)
-    width = max(1, Measurement.get(terminal.out, wide, table).maximum)
-    Console(width=width, no_color=True).print(table, crop=False)
+def _require_distinct(columns: tuple[str, ...]) -> None:
+    """Refuse names that a JSON object would hold once only, so that no value is lost without a word."""
+    for name in columns:
+        if columns.count(name) > 1:
+            raise InputError.of("SQL", f"two columns are named {name!r}; name them apart with AS")
 
 
 def _file(log: str) -> str:

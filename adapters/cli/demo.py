@@ -1,5 +1,6 @@
 """``xce demo``: the main job, from an empty folder to a report."""
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final
@@ -8,6 +9,7 @@ import typer
 
 from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.cli.simulate import new_log, render, simulate
+from xce.adapters.files import write_file
 from xce.adapters.report.page import write_report
 from xce.adapters.settings.load import read_config
 from xce.adapters.store.open import open_log
@@ -39,28 +41,32 @@ def command(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """A small chip-design cluster gets hosts from a cloud and licence tokens from a pool, and gives them back."""
-    text = files("xce.adapters.cli").joinpath(CONFIG).read_bytes()
-    config = read_config(text, CONFIG)
+    text = files("xce.adapters.cli").joinpath(CONFIG).read_text(encoding="utf-8")
+    config = read_config(text.encode(), CONFIG)
     if seed is not None:
         driver = config.driver.model_copy(update={"seed": seed})
         config = config.model_copy(update={"driver": driver})
     prepare(out, force=force)
-    (out / CONFIG).write_bytes(text)
+    write_file(out / CONFIG, text)
     with new_log(out / LOG) as log:
         run = simulate(config, eda_day(config.driver.seed), log, quiet=quiet)
     write_report(out / REPORT, run.report, run.statistics, run.history)
-    (out / SUMMARY).write_text(run.report.to_json(indent=1) + "\n", encoding="utf-8")
+    write_file(out / SUMMARY, run.report.to_json(indent=1) + "\n")
     with open_log(out / LOG, read_only=True) as log:
         verdict = verify(log)
     if as_json:
         terminal.write_json(run.report.to_json())
     else:
         render(run.report, terminal.out)
+        log_name = shlex.quote(str(out / LOG))
+        state = "verified; again" if verdict.passed else "DOES NOT VERIFY; see"
         terminal.out.print(
-            f"\nlog     {out / LOG}   ({'verified' if verdict.passed else 'DOES NOT VERIFY'}: xce audit verify {out / LOG})\n"
+            f"\nlog     {out / LOG}   ({state}: xce audit verify {log_name})\n"
             f"report  {out / REPORT}   (open it in a browser)\n"
             f"site    {out / CONFIG}   (what was simulated)",
             highlight=False,
+            markup=False,
+            soft_wrap=True,
         )
     if not verdict.passed:
         raise typer.Exit(exit_codes.NO)

@@ -3,11 +3,12 @@
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from xce.adapters.cli import audit, config, demo, exit_codes, policy, session, sim
+from xce.adapters.files import cannot_write
 from xce.domain.errors import XceError
 
 app = typer.Typer(
@@ -51,15 +52,39 @@ app.add_typer(config_app, name="config")
 def main() -> None:
     """Run the command line; every error made on purpose is one message on stderr and an exit code."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            if sys.stdout is not None:  # closed by the caller: `>&-`
+                sys.stdout.flush()
     except XceError as error:
-        for line in str(error).splitlines():
-            print(f"xce: {line}", file=sys.stderr)
-        raise SystemExit(exit_codes.exit_code_of(error)) from None
+        end(str(error), exit_codes.exit_code_of(error))
     except BrokenPipeError:
         # The reader of a pipe went away; what it wanted was written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        leave_stdout()
         raise SystemExit(exit_codes.DONE) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise  # of a file: a command should have said which, so this is a defect
+        leave_stdout()
+        failure = cannot_write("standard output", error)
+        end(str(failure), exit_codes.exit_code_of(failure))
+    except SystemExit as status:
+        if status.code == exit_codes.INTERRUPTED:
+            end("interrupted", exit_codes.INTERRUPTED)
+        raise
+
+
+def end(message: str, code: int) -> NoReturn:
+    """Say on stderr why it ends, every line with the name of the program, and end."""
+    for line in message.splitlines():
+        print(f"xce: {line}", file=sys.stderr)
+    raise SystemExit(code) from None
+
+
+def leave_stdout() -> None:
+    """Let what is still to be written go nowhere, so that the interpreter does not complain as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

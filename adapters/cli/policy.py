@@ -25,7 +25,7 @@ def policy(
     if as_json:
         terminal.write_json(decisions.to_json())
     elif decisions.decisions:
-        terminal.out.print(table_of(decisions))
+        terminal.print_table(table_of(decisions))
     else:
         terminal.out.print("nothing to do")
 

@@ -1,6 +1,7 @@
 """``xce sim``: the simulator."""
 
 import csv
+import io
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,9 @@ import typer
 
 from xce.adapters.cli import terminal
 from xce.adapters.cli.simulate import new_log, render, simulate
+from xce.adapters.files import require_place, write_file
 from xce.adapters.report.page import write_report
 from xce.adapters.settings import load_config
-from xce.domain.errors import InputError
 from xce.domain.formats.snapshot import OrderMode
 from xce.replay.workloads.from_swf import load_swf
 
@@ -24,13 +25,15 @@ def root() -> None:
 
 
 @app.command(
-    epilog="Example: xce sim swf KTH-SP2-1996-2.swf.gz --config examples/kth.yaml --jobs 1000"
+    epilog="Example: xce sim swf examples/small.swf --config examples/small.yaml --report report.html"
 )
 def swf(
     trace: Annotated[
         Path,
         typer.Argument(
-            help="A log in the Standard Workload Format, plain or gzip.", show_default=False
+            metavar="TRACE",
+            help="A log in the Standard Workload Format, plain or gzip.",
+            show_default=False,
         ),
     ],
     config: Annotated[
@@ -56,6 +59,7 @@ def swf(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Replay a workload log: sessions, policy and simulated providers in virtual time."""
+    require_place(starts, log, report)
     settings = load_config(config)
     if order is not None:
         session = settings.session.model_copy(update={"order": order})
@@ -84,11 +88,10 @@ def write_starts(path: Path, starts: tuple[tuple[str, datetime], ...]) -> None:
 
     Raises:
         InputError: the file cannot be written.
+        TransientError: the disk is full.
     """
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["job", "start"])
-            writer.writerows((job, f"{at:%Y-%m-%dT%H:%M:%SZ}") for job, at in starts)
-    except OSError as error:
-        raise InputError.of(str(path), f"cannot be written: {error.strerror or error}") from None
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["job", "start"])
+    writer.writerows((job, f"{at:%Y-%m-%dT%H:%M:%SZ}") for job, at in starts)
+    write_file(path, text.getvalue())

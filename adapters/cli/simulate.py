@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from xce.adapters.cli import terminal
+from xce.adapters.files import require_place
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
@@ -82,10 +83,11 @@ def new_log(path: Path | None) -> Generator[EventLog]:
     """Open a log that does not exist yet, or one in memory for None.
 
     Raises:
-        InputError: the file exists.
+        InputError: the file exists, or its folder does not.
     """
     if path is not None and path.exists():
         raise InputError.of(str(path), "exists already; wanted the name of a new log")
+    require_place(path)
     with open_log(MEMORY if path is None else path) as log:
         yield log
 
@@ -110,24 +112,39 @@ def render(report: SimulationReport, console: Console) -> None:
             f"waiting: mean {_length(waiting.mean)}, median {_length(waiting.median)},"
             f" 95 % within {_length(waiting.p95)}, longest {_length(waiting.max)}"
         )
-    console.print(_hosts_table(report))
+    terminal.print_table(_hosts_table(report), console)
     if report.shared:
-        console.print(_shared_table(report))
-    requests, returns = report.requests, report.returns
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in requests.by_outcome.items())
-    say(
-        f"requests: {requests.requests} ({outcomes or 'none'}):"
-        f" {requests.hosts_granted} of {requests.hosts_asked} hosts,"
-        f" {requests.units_granted} of {requests.units_asked} units"
-    )
-    say(
-        f"returns: {returns.hosts_returned} hosts, {returns.units_returned} units;"
-        f" {returns.refused} refused, {returns.open} open"
-    )
+        terminal.print_table(_shared_table(report), console)
+    for line in _exchanges(report):
+        say(line)
+    for left in report.templates:
+        if left.still_there:
+            say(f"  still there and paid at the end: {_hosts(left.still_there)} of {left.template}")
     for use in report.shared:
         for why in use.why_held:
             say(f"  {use.name} held: {why}")
     say(f"cost: {_money(report.cost)}")
+
+
+def _exchanges(report: SimulationReport) -> list[str]:
+    """Return what was asked and what went back; tokens only where the cluster has any."""
+    requests, returns = report.requests, report.returns
+    if not requests.requests:
+        return ["requests: none"]
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in requests.by_outcome.items())
+    asked = f"{requests.hosts_granted} of {_hosts(requests.hosts_asked)}"
+    back = _hosts(returns.hosts_returned)
+    if report.shared:
+        asked += f", {requests.units_granted} of {requests.units_asked} tokens"
+        back += f", {returns.units_returned} tokens"
+    return [
+        f"requests: {requests.requests} ({outcomes}): {asked}",
+        f"returns: {back}; {returns.refused} refused, {returns.open} open",
+    ]
+
+
+def _hosts(number: int) -> str:
+    return "1 host" if number == 1 else f"{number} hosts"
 
 
 def _hosts_table(report: SimulationReport) -> Table:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -15,10 +16,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 
 from xce.domain.errors import InputError
 
-#: For people: tables on stdout; no colour and no wrapping at 80 where it is not a terminal.
+#: For people: tables on stdout, without colour where it is not a terminal; ``print_table`` says how wide.
 out = Console(soft_wrap=False)
 err = Console(stderr=True)
 
@@ -33,7 +35,9 @@ def read_input(name: str) -> bytes:
     Raises:
         InputError: the file cannot be read, or is larger than ``INPUT_BYTES_MAX``.
     """
-    source = "<stdin>" if name == "-" else name
+    source = source_name(name)
+    if name == "-" and sys.stdin is None:  # closed by the caller: `<&-`
+        raise InputError.of(source, "is closed; wanted a document")
     try:
         if name == "-":
             data = sys.stdin.buffer.read(INPUT_BYTES_MAX + 1)
@@ -57,6 +61,16 @@ def source_name(name: str) -> str:
 def write_json(text: str) -> None:
     """Print one JSON document to stdout."""
     sys.stdout.write(text + "\n")
+
+
+def print_table(table: Table, console: Console = out) -> None:
+    """Print a table: as wide as the terminal, or as its cells, where a program or a file reads it."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    wide = console.options.update(max_width=10**6)
+    width = max(1, Measurement.get(console, wide, table).maximum)
+    Console(file=console.file, width=width, no_color=True).print(table, crop=False)
 
 
 def progress_bar(*, quiet: bool = False) -> Progress:

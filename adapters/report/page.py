@@ -8,8 +8,8 @@ from typing import Final
 
 from jinja2 import Environment, StrictUndefined, select_autoescape
 
+from xce.adapters.files import write_file
 from xce.adapters.report import pictures, wording
-from xce.domain.errors import InputError
 from xce.domain.formats.simulation import JobsWhy, SimulationReport
 from xce.replay.curves import cost_timeline, hosts_timeline
 from xce.replay.history import History
@@ -65,12 +65,9 @@ def write_report(
 
     Raises:
         InputError: the file cannot be written.
+        TransientError: the disk is full.
     """
-    text = render(report, statistics, history)
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError.of(str(path), f"cannot be written: {error.strerror or error}") from None
+    write_file(path, render(report, statistics, history))
 
 
 def render(report: SimulationReport, statistics: Statistics, history: History) -> str:

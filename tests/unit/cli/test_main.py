@@ -1,0 +1,111 @@
+"""The entry point: how whatever goes wrong becomes one message and an exit code."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from xce.adapters.cli import main as entry
+from xce.adapters.cli import sim, terminal
+from xce.adapters.files import require_place, write_file
+from xce.domain.errors import InputError, Problem, TransientError
+
+FULL = Path("/dev/full")
+
+
+def run(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    monkeypatch.setattr(sys, "argv", ["xce", *arguments])
+    with pytest.raises(SystemExit) as end:
+        entry.main()
+    code = end.value.code
+    assert isinstance(code, int)
+    return code, capsys.readouterr().err
+
+
+def test_wrong_input_is_one_line_with_the_program_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["session", "nowhere.json"], monkeypatch, capsys) == (
+        2,
+        "xce: nowhere.json: cannot be read: No such file or directory\n",
+    )
+
+
+def test_a_key_press_in_the_middle_is_said_and_exit_code_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(name: str) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(terminal, "read_input", interrupted)
+
+    assert run(["session", "-"], monkeypatch, capsys) == (130, "xce: interrupted\n")
+
+
+def test_an_input_that_is_closed_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    assert run(["session", "-"], monkeypatch, capsys) == (
+        2,
+        "xce: <stdin>: is closed; wanted a document\n",
+    )
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_an_output_on_a_full_disk_is_one_line_and_exit_code_75() -> None:
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "xce.adapters.cli.main", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == os.EX_TEMPFAIL
+    assert done.stderr == "xce: standard output: cannot be written: No space left on device\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_file_on_a_full_disk_may_be_tried_again() -> None:
+    with pytest.raises(TransientError, match=r"/dev/full: cannot be written: No space left"):
+        write_file(FULL, "text")
+
+
+def test_where_no_file_can_be_is_found_before_a_long_run(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a folder; wanted the name of a file"):
+        require_place(None, tmp_path)
+    with pytest.raises(InputError, match="there is no folder"):
+        require_place(tmp_path / "new.html", tmp_path / "nowhere" / "new.html")
+
+
+def test_a_simulation_looks_at_its_targets_before_its_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder"):
+        sim.swf(tmp_path / "no.swf", tmp_path / "no.yaml", report=tmp_path / "nowhere" / "r.html")
+
+
+def test_a_column_within_a_text_of_a_document_is_not_taken_for_a_line() -> None:
+    error = InputError("a.json", [Problem("expected x", "pending[4].resreq", column=12)])
+
+    assert str(error) == "a.json: pending[4].resreq: column 12: expected x"
+
+
+def test_a_table_is_as_wide_as_its_cells_where_a_program_reads_it() -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("A")
+    table.add_row("word " * 60)
+    out = Console(file=io.StringIO(), width=40)
+
+    terminal.print_table(table, out)
+
+    assert isinstance(out.file, io.StringIO)
+    assert ("word " * 60).strip() in out.file.getvalue()
