@@ -1,10 +1,13 @@
-"""Shared by all tests: where the material beside the project is, and hypothesis profiles."""
+"""Shared by all tests: where the material beside the project is, a PostgreSQL server, and hypothesis profiles."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.postgresql import PASSWORD, Server, server
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,3 +30,11 @@ def shared() -> Path:
     if os.environ.get("XCE_REQUIRE_SHARED"):
         pytest.fail(f"XCE_REQUIRE_SHARED is set and {folder} is missing")
     pytest.skip(f"no material at {folder}")
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """A PostgreSQL server of the tests' own; the password is in the environment, as it would be for a service."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGPASSWORD", PASSWORD)
+        yield from server()

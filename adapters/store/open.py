@@ -1,12 +1,14 @@
-"""Opening a log by its path, with one clear error for each way that can fail."""
+"""Opening a log by its path or address, with one clear error for each way that can fail."""
 
 import os
+import secrets
 import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from xce.adapters.store.addresses import is_address
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.memory import MemoryFactory
 from xce.adapters.store.sqlite import (
@@ -33,28 +35,54 @@ def open_log(
     lock_timeout_s: int = LOCK_TIMEOUT_S,
     registry: EventRegistry = EVENTS,
 ) -> StoredLog:
-    """Return the log in a file; close it when done, or use it in a ``with`` statement.
+    """Return the log in a file or a database; close it when done, or use it in a ``with`` statement.
 
     Args:
-        path: an SQLite file, or ":memory:" for a new log that is not kept. A file that does not exist is made, whole or not at
-            all, unless ``read_only``.
+        path: an SQLite file; an address of PostgreSQL (``postgresql/address.py``); or ":memory:" for a new log that is not kept. A file, or
+            tables, that do not exist are made, whole or not at all, unless ``read_only``.
         read_only: write nothing into the file; also right for a log that another process writes, or left when it was killed.
         lock_timeout_s: how long an append waits for another writer.
         registry: the events that can be read.
 
     Raises:
-        InputError: the file cannot be read or is not a log that this release can read.
-        PermanentError: a new file cannot be made there.
-        TransientError: the file is locked for longer than the timeout.
+        InputError: the file or database cannot be read or is not a log that this release can read.
+        PermanentError: a new file, or tables, cannot be made there.
+        TransientError: the file is locked for longer than the timeout; the server cannot be reached.
     """
     name = os.fspath(path)
     if name == MEMORY:
         return StoredLog(MemoryFactory({}), registry, MEMORY)
+    if is_address(name):
+        return _open_postgresql(
+            name, read_only=read_only, lock_timeout_s=lock_timeout_s, registry=registry
+        )
     if not read_only and not os.path.lexists(name):
         _create(name)
     _require_log(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
     datastore = Datastore(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
     return StoredLog(LogSQLiteFactory(datastore), registry, name)
+
+
+def _open_postgresql(
+    text: str, *, read_only: bool, lock_timeout_s: int, registry: EventRegistry
+) -> StoredLog:
+    try:  # an extra of the package; the library's part of it is slow to import, too
+        from xce.adapters.store.postgresql.address import read_address
+        from xce.adapters.store.postgresql.factory import LogPostgresqlFactory
+        from xce.adapters.store.postgresql.sessions import Sessions
+    except ImportError as error:
+        raise InputError.of(
+            "a log on PostgreSQL",
+            f"needs the extra postgresql: pip install 'xce[postgresql]' ({error})",
+        ) from None
+    address = read_address(text)
+    sessions = Sessions(
+        address,
+        application=f"xce {secrets.token_hex(8)}",
+        read_only=read_only,
+        lock_timeout_s=lock_timeout_s,
+    )
+    return StoredLog(LogPostgresqlFactory(sessions), registry, address.shown)
 
 
 def _require_log(name: str, *, read_only: bool, lock_timeout_s: int) -> None:

@@ -1,4 +1,4 @@
-"""What every backend of the log promises (``EventLog`` in ``domain/ports.py``). A backend is one more line in ``BACKENDS``."""
+"""What every backend of the log promises (``EventLog`` in ``domain/ports.py``). A backend is one more line in ``PLACES``."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tests.stories import Story
 from tests.unit.aggregates import AT, FACT, HOUR, STAMP, Fact
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import MEMORY, open_log
-from xce.adapters.store.recorder import PAGE_ROWS
+from xce.adapters.store.recorder import NO_FENCING, PAGE_ROWS, NewRow
 from xce.adapters.store.verify import verify
 from xce.domain.errors import BrokenLogError, ConflictError, NotFoundError, StaleEpochError
 from xce.domain.events import ids
@@ -29,28 +29,28 @@ from xce.domain.sharing.elastic_resource import ElasticResource
 
 TERM = timedelta(seconds=30)
 
-Open = Callable[[Path, EventRegistry], StoredLog]
-
-
-def in_memory(_: Path, registry: EventRegistry) -> StoredLog:
-    return open_log(MEMORY, registry=registry)
-
-
-def on_sqlite(folder: Path, registry: EventRegistry) -> StoredLog:
-    return open_log(folder / "log.db", registry=registry)
-
-
-BACKENDS: dict[str, Open] = {
-    "memory": in_memory,
-    "sqlite": on_sqlite,
+#: Where a new log can be, by backend.
+PLACES: dict[str, Callable[[pytest.FixtureRequest, Path], str]] = {
+    "memory": lambda _, folder: MEMORY,
+    "sqlite": lambda _, folder: str(folder / "log.db"),
+    "postgresql": lambda request, _: request.getfixturevalue("postgresql").address(),
 }
 
 
-@pytest.fixture(params=BACKENDS)
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoredLog]:
-    opened = BACKENDS[request.param](tmp_path, EVENTS)
-    yield opened
-    opened.close()
+def place_of(backend: str, request: pytest.FixtureRequest) -> str:
+    return PLACES[backend](request, request.getfixturevalue("tmp_path"))
+
+
+@pytest.fixture(params=PLACES)
+def log(request: pytest.FixtureRequest) -> Iterator[StoredLog]:
+    with open_log(place_of(request.param, request)) as opened:
+        yield opened
+
+
+@pytest.fixture(params=[backend for backend in PLACES if backend != "memory"])
+def place(request: pytest.FixtureRequest) -> str:
+    """Where a log is kept, for tests that open it more than once."""
+    return place_of(request.param, request)
 
 
 def request_of(name: str, amount: int = 1, fact: Fact = FACT) -> Request:
@@ -307,16 +307,16 @@ def test_a_surplus_machine_is_in_the_log(log: StoredLog) -> None:
     assert log.get(Request, "request:R1").granted == 11
 
 
-def test_an_unknown_event_stops_with_its_position(tmp_path: Path) -> None:
+def test_an_unknown_event_stops_with_its_position(place: str) -> None:
     """F26: it is not skipped; and what stands before it has been read."""
     without = EventRegistry(
         [c for c in EVENTS.event_classes() if c is not Request.Accepted],
     )
-    with open_log(tmp_path / "log.db") as writer:
+    with open_log(place) as writer:
         request = request_of("R1")
         request.accept(provider_request_id="add-1", **FACT)
         writer.append([lease(), request])
-    with open_log(tmp_path / "log.db", registry=without) as older:
+    with open_log(place, registry=without) as older:
         reading = older.read()
         seen = [next(reading).position, next(reading).position]
 
@@ -351,21 +351,24 @@ class HostLaunched(Instance.Event):
     zone: str = "none"
 
 
+@applies(HostLaunched)
+def launched(instance: Instance, event: HostLaunched) -> None:
+    assert (event.region, event.zone) == ("unknown", "none")
+    old = event.model_dump(exclude={"region", "zone"})
+    vars(Instance)["_granted"](instance, Instance.Granted.model_validate(old))
+
+
 def test_a_log_of_a_thousand_events_reads_under_a_later_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F26: the class of "host launched" moved and was renamed, and has a field "zone" with a default."""
-    with open_log(tmp_path / "log.db") as written:
+    with open_log(MEMORY) as told, open_log(place) as written:
         for number in range(31):
-            Story(written, f"-{number}").tell()
+            Story(told, f"-{number}").tell()
+        written.recorder.append([NewRow(*row[1:5]) for row in told.recorder.rows()], NO_FENCING)
+        assert written.head() == told.head()
         before = states_of(written)
 
-    def launched(instance: Instance, event: HostLaunched) -> None:
-        assert (event.region, event.zone) == ("unknown", "none")
-        old = event.model_dump(exclude={"region", "zone"})
-        vars(Instance)["_granted"](instance, Instance.Granted.model_validate(old))
-
-    applies(HostLaunched)(launched)
     monkeypatch.setattr(HostLaunched, "AGGREGATE", Instance, raising=False)
     monkeypatch.setattr(
         Instance,
@@ -373,7 +376,7 @@ def test_a_log_of_a_thousand_events_reads_under_a_later_release(
         {**Instance.TRANSITIONS, "HostLaunched": starts(InstanceState.STARTING)},
     )
     classes = [HostLaunched if c is Instance.Granted else c for c in EVENTS.event_classes()]
-    with open_log(tmp_path / "log.db", registry=EventRegistry(classes)) as later:
+    with open_log(place, registry=EventRegistry(classes)) as later:
         assert later.head().position == 31 * 33 >= 1000
         assert states_of(later) == before
         assert verify(later).check("invariant-8").passed
@@ -404,20 +407,18 @@ def test_a_replay_gives_the_same_state_whenever_it_is_done(log: StoredLog) -> No
 
 
 # ------------------------------------------------------------------ equal logs
-@pytest.mark.parametrize("backend", [name for name in BACKENDS if name != "memory"])
-def test_the_same_run_gives_the_same_head_as_in_memory(tmp_path: Path, backend: str) -> None:
-    heads: list[Head] = []
-    for name in ("memory", backend):
-        log = BACKENDS[name](tmp_path, EVENTS)
-        Story(log).tell()
-        heads.append(log.head())
-        log.close()
+def test_the_same_run_gives_the_same_head_on_every_backend(request: pytest.FixtureRequest) -> None:
+    heads: dict[str, Head] = {}
+    for backend in PLACES:
+        with open_log(place_of(backend, request)) as log:
+            Story(log).tell()
+            heads[backend] = log.head()
 
-    assert heads[0] == heads[1]
-    assert heads[0].position == 33
+    assert len(set(heads.values())) == 1, heads
+    assert heads["memory"].position == 33
 
 
-def test_a_run_that_differs_in_one_value_gives_another_head(tmp_path: Path) -> None:
+def test_a_run_that_differs_in_one_value_gives_another_head() -> None:
     heads: set[bytes] = set()
     for owned in (14, 15):
         log = open_log(MEMORY)

@@ -1,0 +1,1 @@
+"""The durable log on PostgreSQL, for several machines."""
