@@ -9,6 +9,7 @@ from xce.domain.formats.snapshot import Template
 from xce.domain.ports import EventLog
 from xce.projections.catalog import LiveCatalog
 from xce.projections.inventory import LiveInventory
+from xce.projections.leases import Leases
 from xce.projections.projection import Handler, Projection, State
 from xce.projections.spending import Spending
 from xce.projections.totals import SharedTotals
@@ -22,6 +23,7 @@ class Projections:
         inventory: all that is asked, owned or owed and not ended.
         catalog: what could be obtained, and what is on its way.
         spending: what it cost, and costs per hour.
+        leases: who may act on each provider.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -30,6 +32,7 @@ class Projections:
         self.inventory = LiveInventory()
         self.catalog = LiveCatalog(self.inventory, self.totals, templates)
         self.spending = Spending()
+        self.leases = Leases()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -84,6 +87,7 @@ class Projections:
             "inventory": self.inventory,
             "catalog": self.catalog,
             "spending": self.spending,
+            "leases": self.leases,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

@@ -23,7 +23,7 @@ from xce.domain.engine.authorisation import require_command
 from xce.domain.engine.commands import Command, command_name
 from xce.domain.engine.handling import Stamp
 from xce.domain.engine.lease_terms import LeaseTerms
-from xce.domain.engine.messages import CONTROLLER, Answer, Order
+from xce.domain.engine.messages import CONTROLLER, Answer, Order, Role
 from xce.domain.engine.refusal_notes import Attempt, RefusalNotes
 from xce.domain.engine.wire import content_of
 from xce.domain.engine.workspace import Change, Workspace
@@ -178,7 +178,11 @@ class Controller:
     def _carry_out(self, order: Order, content: str | None) -> Answer:
         """Do the commands, with a receipt where nothing else would recognise a repeat."""
         space, stamp = self._space, Stamp(order.at, order.caller.by)
-        space.begin(order.epochs, order.expected)
+        space.begin(
+            order.epochs,
+            order.expected,
+            must_name_epoch=order.caller.role is Role.PROVISIONER,
+        )
         receipt = self._receipt(order, content)
         if receipt is not None:
             return receipt

@@ -46,7 +46,8 @@ class Order:
         at: the stamp of what is recorded.
         elapsed_s: the process's monotonic clock, in seconds: terms of leases run by it, not by ``at``.
         key: the caller's idempotency key; the same key again gives the same answer and does nothing.
-        epochs: by provider, the lease epoch under which the caller acts; a provider that is not named is not compared.
+        epochs: by provider, the lease epoch under which the caller acts; a provisioner names it for
+            each provider of which it writes facts; for others a provider that is not named is not compared.
         expected: by aggregate id, the version that the caller has read; another one refuses the order.
     """
 

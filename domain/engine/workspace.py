@@ -28,6 +28,12 @@ class NoLeaseError(RejectedError):
     code = "no-lease"
 
 
+class EpochMissingError(RejectedError):
+    """A provisioner says under which lease epoch it acts: one that lost its lease must not write by chance."""
+
+    code = "epoch-missing"
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What one append must store: aggregates with their new events, under these fences, all or nothing."""
@@ -64,12 +70,18 @@ class Workspace:
         self._fences_before: dict[str, int] = {}
         self._epochs: Mapping[str, int] = _NOTHING
         self._expected: Mapping[str, int] = _NOTHING
+        self._must_name_epoch = False
 
     # ------------------------------------------------------------------ orders
     def begin(
-        self, epochs: Mapping[str, int] = _NOTHING, expected: Mapping[str, int] = _NOTHING
+        self,
+        epochs: Mapping[str, int] = _NOTHING,
+        expected: Mapping[str, int] = _NOTHING,
+        *,
+        must_name_epoch: bool = False,
     ) -> None:
         """Begin an order: under these lease epochs, for one who has read these versions."""
+        self._must_name_epoch = must_name_epoch
         self._marks = {}
         self._fences_before = dict(self._batch.fences)
         self._epochs = epochs
@@ -137,6 +149,7 @@ class Workspace:
         Raises:
             NoLeaseError: nobody holds the lease.
             StaleEpochError: the caller acts under another epoch.
+            EpochMissingError: it does not say under which one, and must.
         """
         lease = self.find(ProviderLease, ids.lease_id(provider))
         mine = self._epochs.get(provider)
@@ -144,6 +157,8 @@ class Workspace:
             raise StaleEpochError(lease.id, mine, lease.epoch)
         if lease is None or lease.state is not LeaseState.HELD:
             raise NoLeaseError(f"nobody holds the lease of provider {provider}")
+        if mine is None and self._must_name_epoch:
+            raise EpochMissingError(f"say under which lease epoch you act on provider {provider}")
         if not lease.pending_events:  # a lease that is granted in this batch moves the fence itself
             self._batch.fences[lease.id] = lease.epoch
         return lease.epoch

@@ -19,7 +19,7 @@ from xce.domain.engine.controller import REMEMBERED_MAX, UNIDENTIFIED, Controlle
 from xce.domain.engine.messages import Answer, Caller, Order, Role
 from xce.domain.engine.refusal_notes import INTERVAL_S, KINDS_MAX, Attempt
 from xce.domain.engine.wire import content_of, read_command, read_order, write_command
-from xce.domain.engine.workspace import NoLeaseError
+from xce.domain.engine.workspace import EpochMissingError, NoLeaseError
 from xce.domain.errors import (
     ForbiddenError,
     InputError,
@@ -52,6 +52,7 @@ class Rig:
         self.new: list[DomainEvent] = []
 
     def order(self, caller: Caller, *commands: Command, fails: bool = False, **more: Any) -> Answer:
+        more.setdefault("epochs", {"cloud": 1})
         order = Order(
             commands=commands,
             caller=caller,
@@ -299,6 +300,11 @@ def test_f23_a_leader_that_lost_its_lease_writes_nothing_and_cannot_renew() -> N
         rig.order(P1, c.RenewLease("cloud", "p1", 1))
 
     assert rig.new == []
+
+
+def test_a_provisioner_says_under_which_epoch_it_writes() -> None:
+    with pytest.raises(EpochMissingError):
+        ready().order(P1, OPEN, epochs={})
 
 
 def test_f23_after_a_start_each_lease_has_one_full_term_of_grace() -> None:

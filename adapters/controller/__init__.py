@@ -1,0 +1,1 @@
+"""The controller at work: embedded in a program, or as a service over REST."""

@@ -1,0 +1,251 @@
+"""One call of the REST interface: what came in, what goes out, and what all endpoints share: pages, tags, keys."""
+
+import base64
+import binascii
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from xce.adapters.controller.live import LiveController
+from xce.adapters.controller.problems import RefusedCallError
+from xce.domain.engine.authorisation import Action
+from xce.domain.engine.messages import Caller
+from xce.domain.errors import InputError
+from xce.domain.formats.base import Format, Name, problems_of
+from xce.domain.formats.controller_config import ControllerConfig
+from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
+from xce.domain.values import natural_key
+
+T = TypeVar("T")
+
+#: Longest idempotency key.
+KEY_MAX: Final = 128
+_KEY = re.compile(r"[!-~]{1,128}", re.ASCII)
+_TAG = re.compile(r'"(\d{1,15})"', re.ASCII)
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
+_NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
+
+
+@dataclass(slots=True)
+class Board:
+    """What the scheduler posted and nobody computes with: the newest snapshot, as text."""
+
+    snapshot: str | None = None
+    snapshot_position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every endpoint works on."""
+
+    live: LiveController
+    config: ControllerConfig
+    board: Board = field(default_factory=Board)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call, of a known caller, with a body of a bounded size."""
+
+    service: Service
+    caller: Caller
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def live(self) -> LiveController:
+        """The controller at work."""
+        return self.service.live
+
+    def name(self, parameter: str) -> str:
+        """Return a name from the path.
+
+        Raises:
+            InputError: it is too long, or has control characters.
+        """
+        try:
+            return _NAME.validate_python(self.path[parameter])
+        except ValidationError as error:
+            raise InputError(f"the path, {parameter}", problems_of(error)) from None
+
+    def key(self) -> str | None:
+        """Return the idempotency key.
+
+        Raises:
+            RefusedCallError: it is none.
+        """
+        text = self.headers.get("idempotency-key")
+        if text is not None and not _KEY.fullmatch(text):
+            raise RefusedCallError(
+                f"Idempotency-Key: wanted 1 to {KEY_MAX} printable ASCII characters without blanks"
+            )
+        return text
+
+    def version(self) -> int | None:
+        """Return the version that the caller has read; None: it does not matter.
+
+        Raises:
+            RefusedCallError: the header is not one of our tags.
+        """
+        text = self.headers.get("if-match")
+        if text is None or text.strip() == "*":
+            return None
+        found = _TAG.fullmatch(text.strip())
+        if found is None:
+            raise RefusedCallError('If-Match: wanted an ETag that was given before, such as "3"')
+        return int(found[1])
+
+    def number(self, parameter: str, default: int, largest: int) -> int:
+        """Return a whole number from the query.
+
+        Raises:
+            RefusedCallError: it is none, or too large.
+        """
+        text = self.query.get(parameter)
+        if text is None:
+            return default
+        if not _NUMBER.fullmatch(text) or int(text) > largest:
+            raise RefusedCallError(f"{parameter}: wanted a whole number up to {largest}")
+        return int(text)
+
+    def flag(self, parameter: str, default: bool) -> bool:
+        """Return a flag from the query.
+
+        Raises:
+            RefusedCallError: it is neither true nor false.
+        """
+        text = self.query.get(parameter)
+        if text not in (None, "true", "false"):
+            raise RefusedCallError(f"{parameter}: wanted true or false")
+        return default if text is None else text == "true"
+
+    def limit(self) -> int:
+        """Return how many entries a page may have.
+
+        Raises:
+            RefusedCallError: below 1, or above the largest page.
+        """
+        limit = self.number("limit", PAGE_DEFAULT, PAGE_MAX)
+        if limit < 1:
+            raise RefusedCallError(f"limit: wanted 1 to {PAGE_MAX}")
+        return limit
+
+    def page(
+        self, entries: Sequence[T], name: Callable[[T], str]
+    ) -> tuple[tuple[T, ...], str | None]:
+        """Return one page of entries by name, and the cursor of the next one; entries may come and go between pages.
+
+        Raises:
+            RefusedCallError: the cursor or the limit is none.
+        """
+        limit = self.limit()
+        ordered = sorted(entries, key=lambda entry: natural_key(name(entry)))
+        if (cursor := self.query.get("cursor")) is not None:
+            after = natural_key(_decoded(cursor))
+            ordered = [entry for entry in ordered if natural_key(name(entry)) > after]
+        items = tuple(ordered[:limit])
+        more = len(ordered) > limit
+        return items, _encoded(name(items[-1])) if more else None
+
+
+def _encoded(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def _decoded(cursor: str) -> str:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        return base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise RefusedCallError("cursor: wanted one that was given as next") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes out: a document, or a text that is one."""
+
+    document: Format | None = None
+    text: str | None = None
+    status: int = 200
+    etag: str | None = None
+
+    def body(self) -> bytes:
+        """Return the bytes."""
+        if self.text is not None:
+            return self.text.encode()
+        return b"" if self.document is None else self.document.to_json().encode()
+
+
+Handler = Callable[[Call], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of the path, the query or the headers."""
+
+    name: str
+    where: str
+    description: str
+    schema: Mapping[str, object]
+    required: bool = False
+
+
+def _text(longest: int = 256) -> Mapping[str, object]:
+    return {"type": "string", "minLength": 1, "maxLength": longest}
+
+
+LIMIT: Final = Parameter(
+    "limit",
+    "query",
+    "entries of one page",
+    {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE_DEFAULT},
+)
+CURSOR: Final = Parameter("cursor", "query", "`next` of the page before", _text(1024))
+IDEMPOTENCY_KEY: Final = Parameter(
+    "Idempotency-Key",
+    "header",
+    "the same key again gives the same answer and does nothing; of the caller's choice, such as a UUID",
+    {"type": "string", "pattern": "^[!-~]{1,128}$"},
+)
+IF_MATCH: Final = Parameter(
+    "If-Match", "header", "ETag that was read: refused with 412 if it has changed since", _text(20)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One row of the interface.
+
+    Attributes:
+        action: what the caller's role must allow; for commands the state machine looks again. None: each command of an order by itself.
+        open: answered without a token.
+        large: the body may be as large as a snapshot.
+        examples: path parameters that exist nowhere, for tests and docs.
+    """
+
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    answer: type[Format] | None
+    action: Action | None = None
+    body: type[Format] | None = None
+    parameters: tuple[Parameter, ...] = ()
+    open: bool = False
+    large: bool = False
+    stream: bool = False
+
+    @property
+    def plain_path(self) -> str:
+        """The path as OpenAPI writes it."""
+        return self.path.replace(":path}", "}")
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """Names in the path."""
+        return tuple(re.findall(r"\{(\w+)", self.path))

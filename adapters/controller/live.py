@@ -1,0 +1,475 @@
+"""The controller at work on a log: one thread that writes, any number that ask and read.
+
+Orders wait in one bounded queue. The writer takes all that wait, lets the state machine judge them one after the other, appends what
+they change in one go, and answers only after that is durable. Views change after the append and before the answers, so that who was
+answered sees what they did.
+"""
+
+import queue
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import RLock, Thread
+from typing import Final, Protocol, TypeVar
+
+import structlog
+
+from xce.adapters.clock import SystemClock
+from xce.adapters.controller.feed import Feed, Published
+from xce.domain.engine.commands import Command
+from xce.domain.engine.controller import Controller as StateMachine
+from xce.domain.engine.messages import Answer, Caller, Order
+from xce.domain.engine.refusal_notes import Attempt
+from xce.domain.errors import (
+    BrokenLogError,
+    ConflictError,
+    RejectedError,
+    StaleEpochError,
+    TransientError,
+    XceError,
+)
+from xce.domain.events import ids
+from xce.domain.events.recorded import Recorded
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Template
+from xce.domain.ports import EventLog
+from xce.domain.provisioning.lease import LeaseState, ProviderLease
+from xce.projections.all import Projections
+
+T = TypeVar("T")
+
+#: Orders that may wait; more are told to come again.
+WAITING_MAX: Final = 10_000
+_LOG = structlog.get_logger("xce.controller")
+
+
+class NotPrimaryError(TransientError):
+    """This controller does not own the log (any more): ask the one that does."""
+
+    code = "not-primary"
+
+
+class BusyError(TransientError):
+    """Too many orders wait: come again in a moment."""
+
+    code = "busy"
+
+
+class StoppingError(TransientError):
+    """The controller is about to end: nothing more is taken."""
+
+    code = "stopping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveSettings:
+    """How the writer works.
+
+    Attributes:
+        gather_s: how long it waits for company, where the batch before had some.
+        batch_max: most orders of one append.
+        tick_s: how often it looks what is due by itself.
+        demand_time_to_live: demand older than this is unknown.
+        templates: static parts of the catalog from the cluster's configuration.
+    """
+
+    gather_s: float = 0.002
+    batch_max: int = 500
+    tick_s: float = 0.2
+    demand_time_to_live: timedelta = timedelta(minutes=5)
+    templates: tuple[Template, ...] = ()
+
+
+class Watch(Protocol):
+    """Told what the writer does, for metrics."""
+
+    def batch(self, orders: int, events: int, seconds: float) -> None:
+        """A batch was appended."""
+        ...
+
+
+class _NoWatch:
+    def batch(self, orders: int, events: int, seconds: float) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class _Item:
+    """An order that waits; ``attempts`` are refusals to note instead of commands."""
+
+    caller: Caller | None
+    commands: tuple[Command, ...] = ()
+    key: str | None = None
+    epochs: Mapping[str, int] = field(default_factory=dict[str, int])
+    expected: Mapping[str, int] = field(default_factory=dict[str, int])
+    attempt: Attempt | None = None
+    future: "Future[Answer]" = field(default_factory=lambda: Future[Answer]())
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """All that can be read, at one position.
+
+    Attributes:
+        now: for what depends on the time, such as costs.
+        lease_left_s: seconds until the term of each held lease ends.
+        occupied: what is in use of each shared resource, as reported.
+        session: the newest session result; None: none, or it is older than its time to live.
+    """
+
+    projections: Projections
+    now: datetime
+    lease_left_s: Mapping[str, float]
+    occupied: Mapping[str, int | None]
+    session: Published | None
+
+
+class LiveController:
+    """Owns a log as its primary, from ``start`` to ``close``."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        clock: SystemClock | None = None,
+        settings: LiveSettings | None = None,
+        projections: Projections | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        """Prepare; nothing is read or written yet.
+
+        Args:
+            log: the log; the caller closes it.
+            clock: source of stamps and durations.
+            settings: how the writer works.
+            projections: views that already follow the log (a standby's), at whatever position.
+            watch: told of each batch.
+        """
+        self.log = log
+        self.settings = settings or LiveSettings()
+        self.epoch = 0
+        self._clock = clock or SystemClock()
+        self._projections = projections or Projections(self.settings.templates)
+        self._watch = watch or _NoWatch()
+        self._machine = StateMachine(log)
+        self._queue: queue.Queue[_Item | None] = queue.Queue(WAITING_MAX)
+        self._lock = RLock()
+        self._lease_ends: Mapping[str, float] = {}
+        self._occupied: Mapping[str, int | None] = {}
+        self._thread: Thread | None = None
+        self._closed = False
+        self._had_company = False
+        self._next_tick = 0.0
+        #: Why this controller is not the primary any more; None: it is, or was not started.
+        self.lost: XceError | None = None
+        self.feed = Feed(0)
+
+    # --------------------------------------------------------------- begin, end
+    def start(self) -> None:
+        """Become the primary, read the log, and take orders.
+
+        Raises:
+            XceError: the log cannot be owned or read.
+        """
+        assert self._thread is None, "a controller starts once"
+        self.epoch = self.log.take_primary()
+        last: list[Recorded] = []
+
+        def noting(events: Iterator[Recorded]) -> Iterator[Recorded]:
+            for recorded in events:
+                last[:] = [recorded]
+                yield recorded
+
+        self._projections.apply(noting(self.log.read(self._projections.position)))
+        if last:
+            self._clock.not_before(last[0].event.timestamp)
+        self.feed = Feed(self._projections.position)
+        held = [
+            self.log.get(ProviderLease, ids.lease_id(row.provider))
+            for row in self._projections.leases.rows()
+            if row.state is LeaseState.HELD
+        ]
+        self._machine.start(held, elapsed_s=self._clock.elapsed_s())
+        self._lease_ends = self._machine.lease_ends_s()
+        self._thread = Thread(target=self._run, name="xce-writer", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Finish what waits, and end; may be repeated. What comes later is refused."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return
+            if item is not None:
+                item.future.set_exception(StoppingError("the controller is stopping"))
+
+    @property
+    def ready(self) -> bool:
+        """Whether orders are taken."""
+        return self._thread is not None and not self._closed and self.lost is None
+
+    # ------------------------------------------------------------------- orders
+    def submit(
+        self,
+        caller: Caller,
+        *commands: Command,
+        key: str | None = None,
+        epochs: Mapping[str, int] | None = None,
+        expected: Mapping[str, int] | None = None,
+    ) -> "Future[Answer]":
+        """Give an order; the future has its answer, or its error, once it is durable.
+
+        Raises:
+            TransientError: it is not taken now.
+        """
+        item = _Item(caller, commands, key, epochs or {}, expected or {})
+        self._put(item)
+        return item.future
+
+    def refused(self, attempt: Attempt) -> None:
+        """Note for the audit trail what was refused before it became an order; lost when too much waits."""
+        try:
+            self._put(_Item(None, attempt=attempt))
+        except TransientError:
+            _LOG.warning("refusal not noted", caller=attempt.caller, action=attempt.action)
+
+    def publish(self, result: SessionResult, text: str, by: str) -> Published:
+        """Take a session result; it replaces the one before.
+
+        Raises:
+            RejectedError: it is older than the one before, or of a position that the log has not reached.
+        """
+        before = self.feed.session
+        if result.position > self.feed.position:
+            raise RejectedError(
+                f"the session is of position {result.position}; the log has {self.feed.position}"
+            )
+        if before is not None and result.position < before.result.position:
+            raise RejectedError(
+                f"the session is of position {result.position}; there is one of {before.result.position}"
+            )
+        return self.feed.post(result, text, at_s=self._clock.elapsed_s(), by=by)
+
+    # ------------------------------------------------------------------ reading
+    def read(self, question: Callable[[Views], T]) -> T:
+        """Return what ``question`` makes of the views; nothing changes meanwhile, so it must be quick."""
+        elapsed = self._clock.elapsed_s()
+        with self._lock:
+            left = {name: end - elapsed for name, end in self._lease_ends.items()}
+            views = Views(
+                self._projections, self._clock.now(), left, self._occupied, self.session()
+            )
+            return question(views)
+
+    def session(self) -> Published | None:
+        """Return the newest session result; None: there is none since the start, or it is too old to count."""
+        published = self.feed.session
+        if published is None or self.age_s(published) > self._time_to_live_s:
+            return None
+        return published
+
+    def age_s(self, published: Published) -> float:
+        """Return how old a session result is."""
+        return self._clock.elapsed_s() - published.at_s
+
+    def events_after(self, position: int, limit: int) -> list[Recorded]:
+        """Return the next events behind a position that are durable; may read the log.
+
+        Raises:
+            BrokenLogError: the log cannot be read.
+        """
+        kept = self.feed.after(position, limit)
+        if kept is not None:
+            return kept
+        found: list[Recorded] = []
+        for recorded in self.log.read(position, self.feed.position):
+            found.append(recorded)
+            if len(found) == limit:
+                break
+        return found
+
+    @property
+    def _time_to_live_s(self) -> float:
+        return self.settings.demand_time_to_live.total_seconds()
+
+    # ------------------------------------------------------------------- writer
+    def _put(self, item: _Item) -> None:
+        if self.lost is not None:
+            raise NotPrimaryError(f"this controller is not the primary any more: {self.lost}")
+        if self._closed or self._thread is None:
+            raise StoppingError("the controller is stopping")
+        try:
+            self._queue.put_nowait(item)
+        except queue.Full:
+            raise BusyError(f"{WAITING_MAX} orders wait") from None
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            batch, going = self._gather()
+            try:
+                self._tick()
+                if batch:
+                    self._do(batch)
+                self._had_company = len(batch) > 1
+            except Exception as error:  # noqa: BLE001 - the outermost loop: it says so and goes on
+                _LOG.exception("the writer met a defect")
+                self._fail(batch, error)
+
+    def _gather(self) -> tuple[list[_Item], bool]:
+        """Return what waits, and whether to go on after it."""
+        batch: list[_Item] = []
+        wait_s = self.settings.tick_s
+        while len(batch) < self.settings.batch_max:
+            try:
+                item = self._queue.get(timeout=wait_s) if wait_s else self._queue.get_nowait()
+            except queue.Empty:
+                if wait_s or not self._had_company or not batch:
+                    break
+                wait_s = self.settings.gather_s
+                self._had_company = False  # waits once a batch
+                continue
+            if item is None:
+                return batch, False
+            if item.future.set_running_or_notify_cancel():  # else nobody waits for it any more
+                batch.append(item)
+            wait_s = 0.0
+        return batch, True
+
+    def _tick(self) -> None:
+        elapsed = self._clock.elapsed_s()
+        if elapsed < self._next_tick or self.lost is not None:
+            return
+        self._next_tick = elapsed + self.settings.tick_s
+        try:
+            self._machine.tick(at=self._clock.now(), elapsed_s=elapsed)
+            self._append(0)
+        except XceError as error:
+            _LOG.warning("what was due could not be recorded", error=str(error), code=error.code)
+
+    def _do(self, batch: Sequence[_Item], *, again: bool = True) -> None:
+        """Carry out a batch, append it, answer. If one of several spoils it, each is done alone."""
+        if self.lost is not None:
+            self._fail(batch, NotPrimaryError(f"this controller is not the primary: {self.lost}"))
+            return
+        try:
+            answers = [self._judge(item) for item in batch]
+            self._append(len(batch))
+        except (ConflictError, StaleEpochError) as error:  # somebody else wrote: decide again
+            if len(batch) > 1 or again:
+                self._each(batch)
+            else:
+                self._fail(batch, error)
+        except XceError as error:  # nothing can be written now, whatever it is
+            self._fail(batch, error)
+        except Exception as error:  # noqa: BLE001 - a defect that one order meets must not stop the others
+            _LOG.exception("an order met a defect")
+            self._machine.forget()
+            if len(batch) > 1:
+                self._each(batch)
+            else:
+                self._fail(batch, error)
+        else:
+            for item, answer in zip(batch, answers, strict=True):
+                if isinstance(answer, Answer):
+                    item.future.set_result(answer)
+                else:
+                    item.future.set_exception(answer)
+
+    def _each(self, batch: Sequence[_Item]) -> None:
+        for item in batch:
+            self._do([item], again=False)
+
+    def _judge(self, item: _Item) -> Answer | RejectedError:
+        at, elapsed = self._clock.now(), self._clock.elapsed_s()
+        if item.attempt is not None:
+            self._machine.refused(item.attempt, at=at, elapsed_s=elapsed)
+            return Answer({}, {})
+        assert item.caller is not None, "an order has a caller"
+        order = Order(
+            commands=item.commands,
+            caller=item.caller,
+            at=at,
+            elapsed_s=elapsed,
+            key=item.key,
+            epochs=item.epochs,
+            expected=item.expected,
+        )
+        try:
+            return self._machine.perform(order)
+        except RejectedError as error:
+            return error
+
+    def _append(self, orders: int) -> None:
+        """Append what the state machine has, and let the views follow.
+
+        Raises:
+            NotPrimaryError: another one owns the log.
+            XceError: it was not saved; the state machine has forgotten it.
+        """
+        change = self._machine.take()
+        recorded: Sequence[Recorded] = ()
+        begun = self._clock.elapsed_s()
+        if change:
+            try:
+                recorded = self.log.append(
+                    change.aggregates, fences={"primary": self.epoch, **change.fences}
+                )
+            except StaleEpochError as error:
+                self._machine.forget()
+                if error.fence != "primary":
+                    raise
+                self.lost = error
+                _LOG.error("another controller owns the log", error=str(error))
+                raise NotPrimaryError(str(error)) from None
+            except XceError:
+                self._machine.forget()
+                raise
+        self._machine.appended()
+        try:
+            with self._lock:
+                self._follow(recorded)
+                self._lease_ends = self._machine.lease_ends_s()
+                self._occupied = self._machine.occupied()
+        except Exception as error:  # noqa: BLE001 - durable, but not shown: nothing may be done twice
+            _LOG.exception("the views cannot follow the log")
+            self.lost = BrokenLogError(f"the views cannot follow the log: {error!r}")
+            raise NotPrimaryError(str(self.lost)) from None
+        if orders or recorded:
+            self._watch.batch(orders, len(recorded), self._clock.elapsed_s() - begun)
+
+    def _follow(self, recorded: Sequence[Recorded]) -> None:
+        if not recorded:
+            return
+        position = self._projections.position
+        missed: list[Recorded] = []
+        if recorded[0].position != position + 1:  # holes, or events of somebody else
+            missed = list(self.log.read(position, recorded[0].position - 1))
+        self._projections.apply([*missed, *recorded])
+        self.feed.add([*missed, *recorded])
+
+    @staticmethod
+    def _fail(batch: Sequence[_Item], error: Exception) -> None:
+        for item in batch:
+            if not item.future.done():
+                item.future.set_exception(error)
+
+
+@contextmanager
+def serving(live: LiveController) -> Generator[LiveController]:
+    """Start a controller and close it in the end."""
+    live.start()
+    try:
+        yield live
+    finally:
+        live.close()

@@ -1,0 +1,263 @@
+"""Endpoints that change something: orders to the state machine, and what the scheduler posts."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final, cast
+
+from pydantic import create_model
+
+from xce.adapters.controller.calls import (
+    IDEMPOTENCY_KEY,
+    IF_MATCH,
+    Call,
+    Endpoint,
+    Reply,
+)
+from xce.adapters.controller.live import LiveController, Views
+from xce.domain.engine.authorisation import Report
+from xce.domain.engine.commands import (
+    Command,
+    DeclareShared,
+    DescribeProvider,
+    PauseProvider,
+    RecordJoin,
+    ReleaseLease,
+    RenewLease,
+    Reopen,
+    ReportBookings,
+    ResumeProvider,
+    SetOwned,
+    StartDrain,
+    TakeLease,
+)
+from xce.domain.engine.joins import Expected, instance_of
+from xce.domain.engine.messages import Answer
+from xce.domain.engine.wire import MODELS, OrderFormat, read_order
+from xce.domain.errors import NotFoundError, RejectedError
+from xce.domain.events import ids
+from xce.domain.formats.base import Format
+from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.rest import Because, JoinReport, OrderAnswer
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Snapshot
+
+_make_model: Final[Any] = create_model
+
+
+# ------------------------------------------------------------------------ orders
+async def order(call: Call) -> Reply:
+    """Carry out several commands, all or nothing."""
+    commands, epochs = await asyncio.to_thread(read_order, call.body, "the body")
+    return await _give(call, *commands, epochs=epochs)
+
+
+async def _give(
+    call: Call,
+    *commands: Command,
+    epochs: Mapping[str, int] | None = None,
+    expected: Mapping[str, int] | None = None,
+) -> Reply:
+    terms = call.service.config.leases
+    for command in commands:
+        if isinstance(command, TakeLease) and not terms.minimum <= command.term <= terms.maximum:
+            raise RejectedError(
+                f"the term of a lease is {terms.minimum.total_seconds():g} s to"
+                f" {terms.maximum.total_seconds():g} s here, found {command.term.total_seconds():g} s"
+            )
+    future = call.live.submit(
+        call.caller, *commands, key=call.key(), epochs=epochs, expected=expected
+    )
+    answer: Answer = await asyncio.wrap_future(future)
+    return Reply(
+        OrderAnswer(
+            changed=answer.changed, versions=dict(answer.versions), epochs=dict(answer.epochs)
+        ),
+        etag=next(
+            (f'"{answer.versions[one]}"' for one in expected or () if one in answer.versions), None
+        ),
+    )
+
+
+def _expected(call: Call, aggregate_id: str) -> dict[str, int]:
+    version = call.version()
+    return {} if version is None else {aggregate_id: version}
+
+
+def _body_of(command: type[Command], *without: str) -> type[Format]:
+    """Return the model of a command whose other fields are in the path."""
+    model = MODELS[command]
+    own: dict[str, Any] = {
+        name: (info.annotation, info)
+        for name, info in model.model_fields.items()
+        if name not in {"command", *without}
+    }
+    return cast(
+        "type[Format]",
+        _make_model(f"{command.__name__}Body", __base__=Format, __doc__=command.__doc__, **own),
+    )
+
+
+def _single(
+    command: type[Command], in_path: str, aggregate: Callable[[str], str], body: type[Format]
+) -> Callable[[Call], Any]:
+    """Return the handler of one command: one field from the path, the others from the body."""
+
+    async def handle(call: Call) -> Reply:
+        name = call.name(in_path)
+        read = body.from_json(call.body, "the body")
+        made: Any = command
+        values = {
+            field.name: getattr(read, field.name) for field in fields(made) if field.name != in_path
+        }
+        return await _give(
+            call, made(**{in_path: name}, **values), expected=_expected(call, aggregate(name))
+        )
+
+    handle.__doc__ = command.__doc__
+    return handle
+
+
+async def describe(call: Call) -> Reply:
+    """A provider says what it is."""
+    name = call.name("name")
+    description = ProviderDescription.from_json(call.body, "the body")
+    if description.name != name:
+        raise RejectedError(f"the path names provider {name}, the body {description.name}")
+    return await _give(
+        call,
+        DescribeProvider(description),
+        expected=_expected(call, ids.provider_id(name)),
+    )
+
+
+async def report_bookings(call: Call) -> Reply:
+    """The scheduler reports what is in use of shared resources; what is not named stays."""
+    read: Any = _BOOKINGS.from_json(call.body, "the body")
+    return await _give(call, ReportBookings(read.occupied))
+
+
+# ------------------------------------------------------------------------- hosts
+async def join(call: Call) -> Reply:
+    """A host reports to the cluster."""
+    report = JoinReport.from_json(call.body, "the body")
+    instance = call.live.read(
+        lambda views: instance_of(
+            report.host, report.booted_at, report.instance, report.machine, _expected_hosts(views)
+        )
+    )
+    return await _give(
+        call,
+        RecordJoin(instance, report.host, report.booted_at, report.attributes, report.total),
+    )
+
+
+async def drain(call: Call) -> Reply:
+    """Close a provisioned host to new work, so that it can go back."""
+    instance, why = _host(call, "drained by hand")
+    return await _give(call, StartDrain(instance, why))
+
+
+async def reopen(call: Call) -> Reply:
+    """Let a provisioned host take work again."""
+    instance, why = _host(call, "opened by hand")
+    return await _give(call, Reopen(instance, why))
+
+
+def _host(call: Call, default: str) -> tuple[str, str]:
+    host = call.name("host")
+    because = Because.from_json(call.body or b"{}", "the body")
+    return _instance_of_host(call.live, host), because.why or default
+
+
+def _instance_of_host(live: LiveController, host: str) -> str:
+    instance = live.read(lambda views: views.projections.inventory.joined_hosts().get(host))
+    if instance is None:
+        raise NotFoundError(f"no instance of ours is in the cluster as host {host}")
+    return instance
+
+
+def _expected_hosts(views: Views) -> list[Expected]:
+    inventory = views.projections.inventory
+    starting, _ = inventory.in_flight()
+    expected: list[Expected] = []
+    for row in starting:
+        request = inventory.request(row.request)
+        asked_at = row.granted_at if request is None else request.asked_at
+        expected.append(Expected(row.id, row.machine, row.expected_name, asked_at))
+    machines = {entry.id: entry.machine for entry in inventory.view().instances}
+    joined = inventory.joined_hosts().items()
+    return [*expected, *(Expected(one, machines.get(one), host=host) for host, one in joined)]
+
+
+# --------------------------------------------------------- what the scheduler posts
+async def post_session(call: Call) -> Reply:
+    """Publish a session's result: demand, idle supply, pend reasons. In memory; the newest replaces older ones."""
+    result = await asyncio.to_thread(SessionResult.from_json, call.body, "the body")
+    call.live.publish(result, call.body.decode(), call.caller.by)
+    return Reply(status=204)
+
+
+async def post_snapshot(call: Call) -> Reply:
+    """Post the snapshot that the session was of, for whoever wants to look at it. In memory; the newest replaces older ones."""
+    snapshot = await asyncio.to_thread(Snapshot.from_json, call.body, "the body")
+    board = call.service.board
+    if snapshot.position > call.live.feed.position:
+        raise RejectedError(
+            f"the snapshot is of position {snapshot.position}; the log has {call.live.feed.position}"
+        )
+    if snapshot.position < board.snapshot_position:
+        raise RejectedError(
+            f"the snapshot is of position {snapshot.position}; there is one of {board.snapshot_position}"
+        )
+    board.snapshot, board.snapshot_position = call.body.decode(), snapshot.position
+    return Reply(status=204)
+
+
+# ------------------------------------------------------------------------- table
+_PAUSE: Final = _body_of(PauseProvider, "provider")
+_RESUME: Final = _body_of(ResumeProvider, "provider")
+_DECLARE: Final = _body_of(DeclareShared, "name")
+_OWNED: Final = _body_of(SetOwned, "name")
+_TAKE: Final = _body_of(TakeLease, "provider")
+_RENEW: Final = _body_of(RenewLease, "provider")
+_RELEASE: Final = _body_of(ReleaseLease, "provider")
+_BOOKINGS: Final = _body_of(ReportBookings)
+_KEY: Final = (IDEMPOTENCY_KEY,)
+_BOTH: Final = (IDEMPOTENCY_KEY, IF_MATCH)
+
+
+def _row(
+    method: str,
+    path: str,
+    summary: str,
+    command: type[Command],
+    in_path: str,
+    aggregate: Callable[[str], str],
+    body: type[Format],
+) -> Endpoint:
+    handler = _single(command, in_path, aggregate, body)
+    return Endpoint(method, path, summary, handler, OrderAnswer, command, body, _BOTH)
+
+
+_PROVIDER: Final = ids.provider_id
+_LEASE: Final = ids.lease_id
+_SHARED: Final = ids.shared_id
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    Endpoint("POST", "/v1/commands", "Commands, all or nothing", order, OrderAnswer, None, OrderFormat, _KEY),
+    _row("POST", "/v1/providers/{provider:path}/pause", "Pause a provider", PauseProvider, "provider", _PROVIDER, _PAUSE),
+    _row("POST", "/v1/providers/{provider:path}/resume", "Resume a provider", ResumeProvider, "provider", _PROVIDER, _RESUME),
+    Endpoint("PUT", "/v1/providers/{name:path}", "Describe a provider", describe, OrderAnswer, DescribeProvider, ProviderDescription, _BOTH),
+    _row("POST", "/v1/leases/{provider:path}/take", "Take a lease", TakeLease, "provider", _LEASE, _TAKE),
+    _row("POST", "/v1/leases/{provider:path}/renew", "Renew a lease", RenewLease, "provider", _LEASE, _RENEW),
+    _row("POST", "/v1/leases/{provider:path}/release", "Release a lease", ReleaseLease, "provider", _LEASE, _RELEASE),
+    _row("PUT", "/v1/shared/{name:path}/owned", "Set what is owned of a shared resource", SetOwned, "name", _SHARED, _OWNED),
+    _row("PUT", "/v1/shared/{name:path}", "Declare a shared resource", DeclareShared, "name", _SHARED, _DECLARE),
+    Endpoint("POST", "/v1/hosts/join", "A host joins", join, OrderAnswer, RecordJoin, JoinReport, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/drain", "Drain a host", drain, OrderAnswer, StartDrain, Because, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/open", "Open a host", reopen, OrderAnswer, Reopen, Because, _KEY),
+    Endpoint("PUT", "/v1/bookings", "Report bookings", report_bookings, OrderAnswer, ReportBookings, _BOOKINGS, _KEY),
+    Endpoint("PUT", "/v1/session", "Publish a session result", post_session, None, Report.SESSION, SessionResult, (), large=True),
+    Endpoint("PUT", "/v1/snapshot", "Post a snapshot", post_snapshot, None, Report.SNAPSHOT, Snapshot, (), large=True),
+)  # fmt: skip

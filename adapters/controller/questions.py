@@ -1,0 +1,424 @@
+"""Endpoints that read: lists and single things, all of one answer at one position of the log."""
+
+import asyncio
+import json
+from importlib.metadata import version
+from typing import Any, Final
+
+from xce.adapters.controller.calls import CURSOR, LIMIT, Call, Endpoint, Parameter, Reply
+from xce.adapters.controller.live import Views
+from xce.domain.engine.authorisation import Question
+from xce.domain.errors import NotFoundError
+from xce.domain.events import ids
+from xce.domain.events.base import DomainEvent
+from xce.domain.events.recorded import Recorded
+from xce.domain.events.stored import stored_name
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.rest import (
+    Bookings,
+    CostLine,
+    Costs,
+    DemandMessage,
+    EventEntry,
+    EventPage,
+    GrantPage,
+    Health,
+    InstancePage,
+    LeaseEntry,
+    LeasePage,
+    ProviderEntry,
+    ProviderPage,
+    RequestPage,
+    SharedEntry,
+    SharedPage,
+    Status,
+)
+from xce.domain.formats.snapshot import Catalog, Snapshot
+from xce.domain.provisioning.grant import Grant
+from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.provider import Provider
+from xce.domain.provisioning.request import Request
+from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.projections.leases import LeaseRow
+from xce.projections.totals import SharedTotal
+
+#: Largest position.
+POSITION_MAX: Final = 2**53 - 1
+_OWN: Final = frozenset(DomainEvent.model_fields)
+
+
+# ------------------------------------------------------------------ where we are
+async def status(call: Call) -> Reply:
+    """Where the controller is."""
+    head = await asyncio.to_thread(call.live.log.head)
+    newest = call.live.session()
+
+    def made(views: Views) -> Status:
+        return Status(
+            release=version("xce"),
+            position=head.position,
+            digest=head.digest.hex(),
+            epoch=call.live.epoch,
+            primary=call.live.lost is None,
+            session=0 if call.live.feed.session is None else call.live.feed.session.number,
+            session_age_s=None if newest is None else call.live.age_s(newest),
+            now=views.now,
+        )
+
+    return Reply(call.live.read(made))
+
+
+# ------------------------------------------------------------------------- lists
+async def requests(call: Call) -> Reply:
+    """Requests that are open, or of which something lives."""
+    entries = call.live.read(lambda views: views.projections.inventory.view().requests)
+    items, following = call.page(entries, lambda entry: entry.id)
+    return Reply(RequestPage(items=items, next=following))
+
+
+async def instances(call: Call) -> Reply:
+    """Instances that exist."""
+    entries = call.live.read(lambda views: views.projections.inventory.view().instances)
+    items, following = call.page(entries, lambda entry: entry.id)
+    return Reply(InstancePage(items=items, next=following))
+
+
+async def grants(call: Call) -> Reply:
+    """Grants of which the lender has not all back."""
+    entries = call.live.read(lambda views: views.projections.inventory.view().grants)
+    items, following = call.page(entries, lambda entry: entry.id)
+    return Reply(GrantPage(items=items, next=following))
+
+
+async def shared(call: Call) -> Reply:
+    """Shared resources with owned, borrowed, in flight and occupied amounts."""
+
+    def made(views: Views) -> list[SharedEntry]:
+        return [
+            _shared(row, views.occupied.get(row.name)) for row in views.projections.totals.all()
+        ]
+
+    items, following = call.page(call.live.read(made), lambda entry: entry.name)
+    return Reply(SharedPage(items=items, next=following))
+
+
+async def providers(call: Call) -> Reply:
+    """Providers: what they say of themselves, and what is paused."""
+    items, following = call.page(call.live.read(_providers), lambda entry: entry.name)
+    return Reply(ProviderPage(items=items, next=following))
+
+
+async def leases(call: Call) -> Reply:
+    """Who may act on each provider."""
+
+    def made(views: Views) -> list[LeaseEntry]:
+        return [
+            _lease(row, views.lease_left_s.get(row.provider))
+            for row in views.projections.leases.rows()
+        ]
+
+    items, following = call.page(call.live.read(made), lambda entry: entry.provider)
+    return Reply(LeasePage(items=items, next=following))
+
+
+async def costs(call: Call) -> Reply:
+    """What everything cost, and costs per hour."""
+
+    def made(views: Views) -> Costs:
+        spending = views.projections.spending
+        return Costs(
+            position=views.projections.position,
+            now=views.now,
+            cost=spending.cost_at(views.now),
+            per_hour=spending.per_hour(views.now),
+            lines=tuple(
+                CostLine(
+                    provider=line.provider,
+                    kind=line.kind,
+                    item=line.item,
+                    live=line.live,
+                    ended=line.ended,
+                    used=line.used,
+                    billed=line.billed,
+                    cost=line.cost,
+                    per_hour=line.per_hour,
+                    unpriced=line.unpriced,
+                )
+                for line in spending.lines(views.now)
+            ),
+        )
+
+    return Reply(call.live.read(made))
+
+
+async def catalog(call: Call) -> Reply:
+    """What could be obtained, and what is on its way: for a snapshot."""
+    return Reply(call.live.read(lambda views: views.projections.catalog.view(views.now)))
+
+
+async def bookings(call: Call) -> Reply:
+    """What is in use of each shared resource, as the scheduler reported it."""
+    return Reply(call.live.read(lambda views: Bookings(occupied=dict(views.occupied))))
+
+
+# ----------------------------------------------------------------- single things
+async def request(call: Call) -> Reply:
+    """One request, also one that is over."""
+    name = call.name("id")
+    made = await asyncio.to_thread(_find, call, Request, ids.request_id(name))
+    row = call.live.read(lambda views: views.projections.inventory.request(name))
+    host = made.kind is Kind.HOST
+    entry = RequestEntry(
+        id=name,
+        provider=made.provider,
+        kind=made.kind,
+        template=made.item if host else None,
+        resource=None if host else made.item,
+        amount=made.amount,
+        granted=made.granted,
+        failed=made.failed,
+        state=made.state,
+        asked_at=made.created_on,
+        asked_position=0 if row is None else row.asked_position,
+        deadline=made.deadline,
+        price_per_hour=made.price_per_hour,
+        provider_request_id=made.provider_request_id,
+    )
+    return Reply(entry, etag=_tag(made))
+
+
+async def instance(call: Call) -> Reply:
+    """One instance, also one that is gone."""
+    name = call.name("id")
+    made = await asyncio.to_thread(_find, call, Instance, ids.instance_id(name))
+    entry = InstanceEntry(
+        id=name,
+        provider=made.provider,
+        template=made.template,
+        request=made.request_id,
+        state=made.state,
+        machine=made.machine,
+        host=made.host,
+        granted_at=made.created_on,
+        joined_at=made.joined_at,
+        hold_until=made.hold_until,
+        price_per_hour=made.price_per_hour,
+        return_id=made.return_id,
+    )
+    return Reply(entry, etag=_tag(made))
+
+
+async def grant(call: Call) -> Reply:
+    """One grant, also one that is over."""
+    name = call.name("id")
+    made = await asyncio.to_thread(_find, call, Grant, ids.grant_id(name))
+    entry = GrantEntry(
+        id=name,
+        provider=made.provider,
+        resource=made.resource,
+        request=made.request_id,
+        amount=made.amount,
+        returning=made.returning,
+        returned=made.returned,
+        state=made.state,
+        granted_at=made.created_on,
+        hold_until=made.hold_until,
+        expires_at=made.expires_at,
+        price_per_hour=made.price_per_hour,
+    )
+    return Reply(entry, etag=_tag(made))
+
+
+async def one_shared(call: Call) -> Reply:
+    """One shared resource."""
+    name = call.name("name")
+    made = await asyncio.to_thread(_find, call, ElasticResource, ids.shared_id(name))
+
+    def entry(views: Views) -> SharedEntry:
+        return _shared(views.projections.totals.of(name), views.occupied.get(name))
+
+    return Reply(call.live.read(entry), etag=_tag(made))
+
+
+async def provider(call: Call) -> Reply:
+    """One provider."""
+    name = call.name("name")
+    made = await asyncio.to_thread(_find, call, Provider, ids.provider_id(name))
+    entry = next(entry for entry in call.live.read(_providers) if entry.name == name)
+    return Reply(entry, etag=_tag(made))
+
+
+async def lease(call: Call) -> Reply:
+    """The lease of one provider."""
+    name = call.name("provider")
+
+    def made(views: Views) -> LeaseEntry:
+        row = views.projections.leases.of(name)
+        if row is None:
+            raise NotFoundError(f"nobody ever held a lease of provider {name}")
+        return _lease(row, views.lease_left_s.get(name))
+
+    return Reply(call.live.read(made))
+
+
+# --------------------------------------------------------- what the scheduler posts
+async def session(call: Call) -> Reply:
+    """The newest session result with demand and idle supply; unknown after a start, and when it is too old."""
+    return Reply(demand_message(call))
+
+
+def demand_message(call: Call) -> DemandMessage:
+    """Return what is known of demand now."""
+    live = call.live
+    published = live.session()
+    if published is None:
+        newest = live.feed.session
+        number = 0 if newest is None else newest.number
+        age = 0.0 if newest is None else live.age_s(newest)
+        return DemandMessage(number=number, age_s=age, by="", result=None)
+    return DemandMessage(
+        number=published.number,
+        age_s=live.age_s(published),
+        by=published.by,
+        result=published.result,
+    )
+
+
+async def snapshot(call: Call) -> Reply:
+    """The newest snapshot that was posted."""
+    text = call.service.board.snapshot
+    if text is None:
+        raise NotFoundError("no snapshot was posted since the controller started")
+    return Reply(text=text)
+
+
+# ------------------------------------------------------------------------ events
+async def events(call: Call) -> Reply:
+    """The log itself, event by event."""
+    after = call.number("after", 0, POSITION_MAX)
+    limit = call.limit()
+    found = await asyncio.to_thread(call.live.events_after, after, limit)
+    items = tuple(event_entry(recorded) for recorded in found)
+    following = items[-1].position if len(items) == limit else None
+    return Reply(EventPage(items=items, next=following))
+
+
+def event_entry(recorded: Recorded) -> EventEntry:
+    """Return an event as it is shown."""
+    event = recorded.event
+    document: dict[str, Any] = json.loads(event.model_dump_json())
+    return EventEntry(
+        position=recorded.position,
+        name=stored_name(type(event)),
+        aggregate=event.originator_id,
+        version=event.originator_version,
+        at=event.timestamp,
+        by=event.by,
+        data={name: value for name, value in document.items() if name not in _OWN},
+    )
+
+
+async def health(call: Call) -> Reply:
+    """Whether the process works."""
+    return Reply(Health())
+
+
+# ----------------------------------------------------------------------- helpers
+def _find(call: Call, kind: Any, aggregate_id: str) -> Any:
+    try:
+        return call.live.log.get(kind, aggregate_id)
+    except NotFoundError:
+        raise NotFoundError(
+            f"there is no {ids.kind_of(aggregate_id)} {ids.name_of(aggregate_id)}"
+        ) from None
+
+
+def _tag(aggregate: Any) -> str:
+    return f'"{aggregate.version}"'
+
+
+def _shared(row: SharedTotal, occupied: int | None) -> SharedEntry:
+    return SharedEntry(
+        name=row.name,
+        total=row.total,
+        owned=row.owned,
+        borrowed=row.borrowed,
+        in_flight=row.in_flight,
+        returning=row.returning,
+        occupied=occupied,
+        headroom=row.headroom,
+        provider=row.provider,
+        max_borrow=row.max_borrow,
+        step=row.step,
+        idle_return_after=row.idle_return_after,
+        min_hold=row.min_hold,
+    )
+
+
+def _providers(views: Views) -> list[ProviderEntry]:
+    projections = views.projections
+    pauses = projections.catalog.pauses(views.now)
+    described: list[ProviderDescription] = list(projections.catalog.descriptions())
+    return [
+        ProviderEntry(
+            name=one.name,
+            description=one,
+            pauses=tuple(pause for pause in pauses if pause.provider == one.name),
+            hosts=sum(
+                count
+                for (name, _), count in projections.inventory.hosts_of.items()
+                if name == one.name
+            ),
+        )
+        for one in described
+    ]
+
+
+def _lease(row: LeaseRow, left_s: float | None) -> LeaseEntry:
+    return LeaseEntry(
+        provider=row.provider,
+        holder=row.holder,
+        epoch=row.epoch,
+        state=row.state,
+        term=row.term,
+        since=row.since,
+        left_s=left_s,
+    )
+
+
+_PAGED: Final = (LIMIT, CURSOR)
+_AFTER: Final = Parameter(
+    "after",
+    "query",
+    "position of the last event that is known",
+    {"type": "integer", "minimum": 0, "maximum": POSITION_MAX, "default": 0},
+)
+
+Q = Question
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    Endpoint("GET", "/v1/status", "Where the controller is", status, Status, Q.STATUS),
+    Endpoint("GET", "/v1/requests", "Requests", requests, RequestPage, Q.REQUESTS, None, _PAGED),
+    Endpoint("GET", "/v1/requests/{id:path}", "One request", request, RequestEntry, Q.REQUESTS),
+    Endpoint(
+        "GET", "/v1/instances", "Instances", instances, InstancePage, Q.INSTANCES, None, _PAGED
+    ),
+    Endpoint("GET", "/v1/instances/{id:path}", "One instance", instance, InstanceEntry, Q.INSTANCES),
+    Endpoint("GET", "/v1/grants", "Grants", grants, GrantPage, Q.GRANTS, None, _PAGED),
+    Endpoint("GET", "/v1/grants/{id:path}", "One grant", grant, GrantEntry, Q.GRANTS),
+    Endpoint("GET", "/v1/shared", "Shared resources", shared, SharedPage, Q.SHARED, None, _PAGED),
+    Endpoint("GET", "/v1/shared/{name:path}", "One shared resource", one_shared, SharedEntry, Q.SHARED),
+    Endpoint(
+        "GET", "/v1/providers", "Providers", providers, ProviderPage, Q.PROVIDERS, None, _PAGED
+    ),
+    Endpoint("GET", "/v1/providers/{name:path}", "One provider", provider, ProviderEntry, Q.PROVIDERS),
+    Endpoint("GET", "/v1/leases", "Leases", leases, LeasePage, Q.LEASES, None, _PAGED),
+    Endpoint("GET", "/v1/leases/{provider:path}", "One lease", lease, LeaseEntry, Q.LEASES),
+    Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
+    Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
+    Endpoint("GET", "/v1/bookings", "Bookings", bookings, Bookings, Q.BOOKINGS),
+    Endpoint("GET", "/v1/session", "The newest session result", session, DemandMessage, Q.SESSION),
+    Endpoint("GET", "/v1/snapshot", "The newest snapshot", snapshot, Snapshot, Q.SNAPSHOT),
+    Endpoint("GET", "/v1/events", "Events", events, EventPage, Q.EVENTS, None, (LIMIT, _AFTER)),
+    Endpoint("GET", "/healthz", "Whether the process works", health, Health, open=True),
+)  # fmt: skip

@@ -1,0 +1,236 @@
+"""What the controller's REST interface takes and gives, beside the formats that have a page of their own."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool
+
+from xce.domain.events.base import Why
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
+from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Attribute
+from xce.domain.provisioning.lease import LeaseState
+
+#: Entries of one page.
+PAGE_DEFAULT = 100
+PAGE_MAX = 1000
+
+
+# ---------------------------------------------------------------------- answers
+class OrderAnswer(Format):
+    """An order was carried out, and is durable."""
+
+    changed: StrictBool = Field(description="false: it was a repeat, nothing was recorded")
+    versions: dict[str, Count] = Field(
+        description="of each aggregate that the order named, such as request:R1, after it"
+    )
+    epochs: dict[Name, Count] = Field(
+        description="by provider: the epoch of each lease that the order took or renewed"
+    )
+
+
+class ProblemDetail(Format):
+    """One thing that is wrong with a message."""
+
+    path: str
+    message: str
+
+
+class ProblemAnswer(Format):
+    """An error (RFC 9457, ``application/problem+json``)."""
+
+    type: str = Field(description="urn:xce:problem:CODE")
+    title: str
+    status: Count
+    detail: str
+    instance: str = Field(description="the path that was called")
+    code: str = Field(description="stable: decide on it")
+    request_id: str = Field(description="names the call in the controller's log")
+    problems: tuple[ProblemDetail, ...] = Field(
+        default=(), description="all that is wrong with a message that cannot be read"
+    )
+
+
+class Health(Format):
+    """Whether the process works, or takes orders."""
+
+    status: Literal["ok"] = "ok"
+
+
+# ------------------------------------------------------------------------ lists
+class RequestPage(Format):
+    """Requests that are open or of which something lives, by id."""
+
+    items: tuple[RequestEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class InstancePage(Format):
+    """Instances that exist, by id."""
+
+    items: tuple[InstanceEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class GrantPage(Format):
+    """Grants of which the lender has not all back, by id."""
+
+    items: tuple[GrantEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class SharedEntry(Format):
+    """A shared resource: total = owned + borrowed."""
+
+    name: Name
+    total: Count
+    owned: Count
+    borrowed: Count
+    in_flight: Count = Field(description="asked for and not yet granted")
+    returning: Count = Field(description="out of the total, not yet confirmed by the lender")
+    occupied: Count | None = Field(description="in use, as reported; null: unknown")
+    headroom: Count = Field(description="what may still be borrowed")
+    provider: Name | None
+    max_borrow: Count
+    step: Count
+    idle_return_after: Duration
+    min_hold: Duration
+
+
+class SharedPage(Format):
+    """Shared resources, by name."""
+
+    items: tuple[SharedEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class ProviderEntry(Format):
+    """What a provider says it is, and what of it is paused."""
+
+    name: Name
+    description: ProviderDescription
+    pauses: tuple[Pause, ...]
+    hosts: Count = Field(description="that exist or are asked")
+
+
+class ProviderPage(Format):
+    """Providers, by name."""
+
+    items: tuple[ProviderEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class LeaseEntry(Format):
+    """The lease of one provider."""
+
+    provider: Name
+    holder: Name = Field(description="the present holder, or the last one")
+    epoch: Count
+    state: LeaseState
+    term: Duration
+    since: Time
+    left_s: Annotated[float, Field()] | None = Field(
+        description="seconds until the term ends without a renewal; null: nobody holds it"
+    )
+
+
+class LeasePage(Format):
+    """Leases, by provider."""
+
+    items: tuple[LeaseEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class CostLine(Format):
+    """What one provider's template or resource costs."""
+
+    provider: Name
+    kind: Kind
+    item: Name
+    live: Count = Field(description="hosts or units that cost now")
+    ended: Count
+    used: Duration
+    billed: Duration
+    cost: Money
+    per_hour: Money
+    unpriced: Count = Field(description="hosts or units of unknown price")
+
+
+class Costs(Format):
+    """What everything costs, in the controller's currency."""
+
+    position: Count
+    now: Time
+    cost: Money
+    per_hour: Money
+    lines: tuple[CostLine, ...]
+
+
+class EventEntry(Format):
+    """One event of the log."""
+
+    position: Count
+    name: str = Field(description="stored name, such as xce.request.intended")
+    aggregate: str = Field(description="such as request:R1")
+    version: Count
+    at: Time
+    by: str
+    data: dict[str, object] = Field(description="the event's own fields: see the event reference")
+
+
+class EventPage(Format):
+    """Events in the order of the log."""
+
+    items: tuple[EventEntry, ...]
+    next: Count | None = Field(description="value of `after` for the next page; null: none yet")
+
+
+class Status(Format):
+    """Where the controller is."""
+
+    release: str
+    position: Count
+    digest: str
+    epoch: Count = Field(description="of this primary")
+    primary: StrictBool
+    session: Count = Field(description="session results posted since the start")
+    session_age_s: float | None = Field(
+        description="of the newest; null: none, or too old to count"
+    )
+    now: Time
+
+
+class Bookings(Format):
+    """What is in use of each shared resource; null: unknown."""
+
+    occupied: dict[Name, Count | None]
+
+
+class DemandMessage(Format):
+    """The newest session result, as the stream pushes it."""
+
+    number: Count = Field(description="grows with each result; 0: none since the start")
+    age_s: float
+    by: str
+    result: SessionResult | None = Field(
+        description="null: unknown, nothing may be bought or returned on it"
+    )
+
+
+# ------------------------------------------------------------------------ bodies
+class JoinReport(Format):
+    """A host reports to the cluster. Which instance it is, is found by id, machine, or name and boot time, never by name alone."""
+
+    host: Name = Field(description="its name in the cluster")
+    booted_at: Time
+    instance: Name | None = Field(default=None, description="our id, where the host knows it")
+    machine: Name | None = Field(default=None, description="the provider's id of the machine")
+    attributes: dict[Name, Attribute] = Field(default_factory=dict, description="as measured")
+    total: dict[Name, Count] = Field(default_factory=dict, description="as measured, in base units")
+
+
+class Because(Format):
+    """A reason, for people."""
+
+    why: Why = ""
