@@ -84,8 +84,8 @@ def _draw(served: list[tuple[int, tuple[str, ...]]], amount: int) -> tuple[str, 
 
 
 def _why_ask(offer: Offer, want: Want, offers: list[Offer], place: int) -> str:
-    unit = "hosts" if offer.kind is Kind.HOST else "units"
-    text = f"{want.amount} {unit} of {want.item} wanted"
+    unit = "host" if offer.kind is Kind.HOST else "unit"
+    text = f"{want.amount} {unit}{'' if want.amount == 1 else 's'} of {want.item} wanted"
     if want.asked_since:
         text += f", {want.asked_since} asked since"
     text += f"; {offer.asked} from {offer.provider.name}, {_why_this_one(offer, offers, place)}"

@@ -51,7 +51,7 @@ def _stand_still(inputs: PolicyInput, why: str) -> list[Decision]:
     demand, idle = inputs.demand, inputs.idle
     parts = [
         *(
-            f"{host.count} hosts of {host.template} not asked"
+            f"{_hosts(host.count)} of {host.template} not asked"
             for host in demand.hosts
             if host.count
         ),
@@ -60,7 +60,7 @@ def _stand_still(inputs: PolicyInput, why: str) -> list[Decision]:
             for count in demand.countable
             if count.amount
         ),
-        *([f"{len(idle.hosts)} idle hosts not returned"] if idle.hosts else []),
+        *([f"{_hosts(len(idle.hosts), 'idle ')} not returned"] if idle.hosts else []),
         *(f"{count.amount} of {count.name} not returned" for count in idle.counts if count.amount),
     ]
     if not parts:
@@ -69,3 +69,7 @@ def _stand_still(inputs: PolicyInput, why: str) -> list[Decision]:
     return [
         Decision(kind=DecisionKind.HOLD, reason=f"{why}: {', '.join(parts)}", jobs=jobs_of(demand))
     ]
+
+
+def _hosts(number: int, kind: str = "") -> str:
+    return f"{number} {kind}host{'' if number == 1 else 's'}"

@@ -170,7 +170,7 @@ def test_f24_without_a_demand_that_is_young_enough_nothing_goes_back() -> None:
     (hold,) = decide(inputs).decisions
 
     assert hold.kind is DecisionKind.HOLD
-    assert "1 idle hosts not returned, 2 of lic not returned" in hold.reason
+    assert "1 idle host not returned, 2 of lic not returned" in hold.reason
 
 
 def test_a_freeze_gives_nothing_back() -> None:
@@ -182,7 +182,7 @@ def test_a_freeze_gives_nothing_back() -> None:
     )
 
     assert returned(inputs) == []
-    assert holds(inputs) == ["the settings freeze provisioning: 1 idle hosts not returned"]
+    assert holds(inputs) == ["the settings freeze provisioning: 1 idle host not returned"]
 
 
 # --------------------------------------------------------------- billing (F11)
