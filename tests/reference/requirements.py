@@ -26,9 +26,11 @@ from xce.domain.cluster.requirement import (
 
 
 @st.composite
-def requirements(draw: st.DrawFn, *, spans: bool, compounds: bool) -> tuple[Requirement, int]:
+def requirements(
+    draw: st.DrawFn, *, spans: bool, compounds: bool, most_tasks: int = 4
+) -> tuple[Requirement, int]:
     """Draw a requirement and the least number of tasks of its job."""
-    tasks = draw(st.sampled_from([1, 2, 3, 4, 1, 2]))
+    tasks = draw(st.sampled_from([1, 2]) | st.integers(1, most_tasks))
     alternatives: list[Alternative] = [draw(_alternative(tasks, spans=spans, compounds=compounds))]
     if compounds and draw(st.integers(0, 5)) == 5:
         alternatives.append(draw(_alternative(tasks, spans=spans, compounds=compounds)))

@@ -56,11 +56,15 @@ class Features:
     limits: bool = True
     quotas: bool = False
     odd_hosts: bool = False
+    most_tasks: int = 4
+    most_hosts: int = 3
 
 
 #: The first acceptance: no spans, no compounds, but limits, arrays, task ranges and every kind of count.
 WITHOUT_SPANS = Features()
 EVERYTHING = Features(spans=True, compounds=True, quotas=True, odd_hosts=True)
+#: Few wide jobs on more hosts: the plans matter.
+GANGS = Features(spans=True, compounds=True, most_tasks=9, most_hosts=7)
 
 
 def rarely(value: st.SearchStrategy[T], otherwise: T, *, one_in: int = 5) -> st.SearchStrategy[T]:
@@ -117,9 +121,10 @@ def totals(slots: Sequence[int], mem: Sequence[int]) -> st.SearchStrategy[dict[s
 
 @st.composite
 def _hosts(draw: st.DrawFn, features: Features) -> tuple[Host, ...]:
-    few = st.lists(st.sampled_from(["h1", "h2", "h10", "a3"]), unique=True, min_size=1, max_size=3)
-    names = draw(rarely(st.just([]), None, one_in=8)) or draw(few)
-    return tuple(draw(_host(name, features)) for name in names)
+    names = st.sampled_from(["h1", "h2", "h10", "a3", "a12", "b", "b0"])
+    few = st.lists(names, unique=True, min_size=1, max_size=features.most_hosts)
+    chosen: list[str] = draw(few.flatmap(lambda names: rarely(st.just([]), names, one_in=8)))
+    return tuple(draw(_host(name, features)) for name in chosen)
 
 
 @st.composite
@@ -197,7 +202,7 @@ def _limits(draw: st.DrawFn, hosts: Sequence[Host]) -> tuple[Limit, ...]:
 
 @st.composite
 def _quotas(draw: st.DrawFn) -> tuple[Quota, ...]:
-    if not draw(rarely(st.just(True), False, one_in=4)):
+    if not draw(rarely(st.just(True), False, one_in=3)):
         return ()
     guaranteed = draw(st.integers(0, 4))
     return (
@@ -233,7 +238,7 @@ def _running(
                 queue=draw(st.sampled_from(QUEUES)),
                 hosts=tuple(HostUse(name=name, tasks=1, uses=draw(uses)) for name in on),
                 shared=draw(
-                    rarely(st.fixed_dictionaries({"lic": st.integers(1, 2)}), {}, one_in=3)
+                    rarely(st.fixed_dictionaries({"lic": st.integers(1, 3)}), {}, one_in=2)
                 ),
                 exclusive=draw(rarely(st.just(True), False, one_in=10)),
                 array=draw(_elements()),
@@ -254,7 +259,11 @@ def _elements() -> st.SearchStrategy[ArrayElement | None]:
 
 @st.composite
 def _shape(draw: st.DrawFn, features: Features) -> PendingJob:
-    requirement, tasks = draw(requirements(spans=features.spans, compounds=features.compounds))
+    requirement, tasks = draw(
+        requirements(
+            spans=features.spans, compounds=features.compounds, most_tasks=features.most_tasks
+        )
+    )
     most = tasks + draw(rarely(st.integers(1, 2), 0, one_in=4))
     fixed = any(hasattr(alternative, "parts") for alternative in requirement.alternatives)
     return PendingJob(

@@ -6,7 +6,7 @@
 from hypothesis import given
 
 from tests.reference.comparison import differences
-from tests.reference.snapshots import EVERYTHING, WITHOUT_SPANS, snapshots
+from tests.reference.snapshots import EVERYTHING, GANGS, WITHOUT_SPANS, snapshots
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.scheduling.session import run_session
 
@@ -18,6 +18,11 @@ def test_small_random_snapshots_without_spans(snapshot: Snapshot) -> None:
 
 @given(snapshots(EVERYTHING))
 def test_small_random_snapshots_with_everything(snapshot: Snapshot) -> None:
+    assert differences(snapshot, run_session(snapshot)) == []
+
+
+@given(snapshots(GANGS))
+def test_small_random_snapshots_with_wide_jobs(snapshot: Snapshot) -> None:
     assert differences(snapshot, run_session(snapshot)) == []
 
 
