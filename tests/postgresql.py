@@ -103,7 +103,7 @@ def server() -> Iterator[Server]:
         try:
             yield running
         finally:
-            running.stop("immediate")
+            running.stop()
 
 
 def _exists(user: str) -> bool:

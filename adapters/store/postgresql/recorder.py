@@ -73,6 +73,11 @@ _STREAM: Final[LiteralString] = """
 SELECT originator_id, originator_version, topic, state FROM {schema}.stored_events
 WHERE originator_id = %s AND originator_version > %s AND originator_version <= %s
 """
+_SETTINGS: Final = b"""
+SELECT name, current_setting(name) FROM unnest(ARRAY[
+    'synchronous_commit', 'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'default_transaction_isolation'
+]) AS name
+"""
 _SELF: Final = b"SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 _END_SESSION: Final = b"SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
@@ -341,6 +346,10 @@ class PostgresqlLogRecorder(LogRecorder):
         )
         rows = self._sessions.read(lambda s: rows_of(s, self._stream + order, values))
         return [StoredEvent(*row) for row in rows]
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings of our sessions that durability and waiting hang on."""
+        return dict(self._sessions.read(lambda s: rows_of(s, _SETTINGS)))
 
     def _ask(self, session: Session, question: bytes) -> list[tuple[Any, ...]]:
         try:

@@ -143,7 +143,8 @@ class Sessions:
             # remote_apply, the one level above, may stay.
             "SELECT set_config('synchronous_commit', 'on', false)"
             " WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');"
-            f"SET lock_timeout = {self._lock_timeout_s * 1000};"
+            # 0 would be "for ever".
+            f"SET lock_timeout = {max(1, self._lock_timeout_s * 1000)};"
             f"SET statement_timeout = {max(STATEMENT_TIMEOUT_S, self._lock_timeout_s + 1) * 1000};"
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_S * 1000};"
             "SET default_transaction_isolation = 'read committed';"
