@@ -6,8 +6,10 @@ any one host, or one unit of a count, some job waits.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 from xce.domain.cluster.state import State
+from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.compile import waiting_classes
@@ -19,16 +21,25 @@ class Prime:
 
     Attributes:
         spent: placements tried so far.
+        first_new: place of the first demanded host.
     """
 
     def __init__(self, base: State) -> None:
         self._base = base
         self.spent = 0
+        self.first_new = base.count
 
     def run(
-        self, jobs: Sequence[Candidate], order: Sequence[Offer], counts: Mapping[int, int]
+        self,
+        jobs: Sequence[Candidate],
+        order: Sequence[Offer],
+        counts: Mapping[int, int],
+        kept: Sequence[Placed] = (),
     ) -> "Run":
-        """Place the jobs in job order on S' with these hosts and counts; stop at the first that waits."""
+        """Place the jobs in job order on S' with these hosts and counts; stop at the first that waits.
+
+        ``kept``: where the first jobs are placed, if that is known.
+        """
         core = self._base.copy()
         for offer in order:
             core.add_host(offer.kind)
@@ -37,16 +48,23 @@ class Prime:
         if core.ground.guarantees:
             core.waiting = waiting_classes(core, [(job.job, job.job_class) for job in jobs])
         placements: list[Placed] = []
-        for candidate in jobs:
-            self.spent += 1
-            job = candidate.job_class
-            placed = place(core, job, job.least)
-            if placed is None:
-                return Run(core, placements, candidate)
+        for placed in kept:
+            for claim in placed.claims:
+                core.debit(claim.place, claim.amounts)
             commit(core, placed)
             if core.ground.guarantees:
-                core.no_longer_waits(job)
+                core.no_longer_waits(placed.job)
             placements.append(placed)
+        for candidate in jobs[len(kept) :]:
+            self.spent += 1
+            job = candidate.job_class
+            given = place(core, job, job.least)
+            if given is None:
+                return Run(core, placements, candidate)
+            commit(core, given)
+            if core.ground.guarantees:
+                core.no_longer_waits(job)
+            placements.append(given)
         return Run(core, placements, None)
 
     def shortfall(self, placements: Sequence[Placed]) -> dict[int, int]:
@@ -109,76 +127,188 @@ def takes_fixed_amounts(placed: Placed) -> bool:
     return not any(part.request.shared_host for part in placed.alternative.parts)
 
 
-def tighten(
-    prime: Prime,
-    jobs: Sequence[Candidate],
-    order: list[Offer],
-    counts: dict[int, int],
-    run: Run,
-    budget: int,
-) -> tuple[list[Offer], dict[int, int], Run, bool]:
-    """Drop hosts and units without which all jobs still start, and prove that the rest is needed.
+class Tightening:
+    """A demand that is made tight: hosts and units without which all jobs still start are dropped.
 
-    Returns:
-        Hosts in order, counts, the run on them, and whether the proof came to its end within the budget.
+    Attributes:
+        order, counts, run: the demand as it is now, and its jobs on S'.
+        is_proved: whether it is proved that the rest is needed.
     """
-    budget += prime.spent
-    proved = False
-    while not proved:
-        proved = True
-        for place_of_run in _runs(order):
-            if prime.spent + len(jobs) > budget:
-                return order, counts, run, False
-            fewer = [*order[:place_of_run], *order[place_of_run + 1 :]]
-            if _has_too_little(prime, run, order, fewer):
-                continue
-            trial = prime.run(jobs, fewer, counts)
+
+    def __init__(
+        self,
+        prime: Prime,
+        jobs: Sequence[Candidate],
+        order: list[Offer],
+        counts: dict[int, int],
+        run: Run,
+        budget: int,
+    ) -> None:
+        self._prime = prime
+        self._jobs = jobs
+        self._limit = prime.spent + budget
+        self.order = order
+        self.counts = counts
+        self.run = run
+        self.is_proved = False
+
+    def tighten(self) -> None:
+        """Drop what is spare, and prove that the rest is not, within the budget."""
+        while True:
+            if are_simple(self.run.placements):
+                hosts = self._drop_hosts_of_simple_jobs()
+            else:
+                hosts = self._drop_hosts()
+            if hosts is None:
+                return
+            units = self._drop_units()
+            if units is None:
+                return
+            if not units and not hosts:
+                self.is_proved = True
+                return
+
+    def _drop_hosts(self) -> bool | None:
+        """Drop spare hosts; return whether there were any, None when the budget was spent."""
+        dropped = False
+        keep = _Kept(self._prime.first_new, self.run.placements)
+        while True:
+            for at in _runs(self.order):
+                if self._prime.spent + len(self._jobs) > self._limit:
+                    return None
+                if self._lacks_without(at):
+                    continue
+                fewer = [*self.order[:at], *self.order[at + 1 :]]
+                trial = self._prime.run(self._jobs, fewer, self.counts, keep.without(at))
+                if trial.waits is None:
+                    self.order, self.run, dropped = fewer, trial, True
+                    keep = _Kept(self._prime.first_new, trial.placements)
+                    break
+            else:
+                return dropped
+
+    def _lacks_without(self, at: int) -> bool:
+        """Return whether there is less of something without a host than the jobs take in all."""
+        first = self._prime.first_new
+        core, placements = self.run.core, self.run.placements
+        for placed in placements:
+            parts = placed.alternative.parts
+            if len(placed.job.alternatives) > 1 or any(part.request.host for part in parts):
+                return False
+        for name, total in self.order[at].kind.totals.items():
+            column = core.column(name)
+            used = total - column[first + at]
+            if used > 0 and used > sum(column) - column[first + at]:
+                return True
+        return False
+
+    def _drop_hosts_of_simple_jobs(self) -> bool | None:
+        """The same where all jobs are simple, by filling hosts one after the other.
+
+        Of several spare hosts the one goes first that is best dropped; where the budget cannot last for
+        that, the one opened last.
+        """
+        proof = PackedProof(self.run.placements, self.order, self._prime.first_new)
+        left = self._limit - self._prime.spent
+        is_large = proof.tasks * len(_runs(self.order)) > left
+        dropped = True
+        while dropped:
+            dropped = False
+            spare: tuple[int, list[int]] | None = None
+            for at in sorted(_runs(proof.order), reverse=True):
+                if proof.spent > left:
+                    break
+                placed = proof.without(at)
+                if placed is None:
+                    continue
+                if is_large:
+                    proof.drop(at, placed)
+                elif spare is None or _goes_before(proof.order, at, spare[0]):
+                    spare = at, placed
+            if spare is not None:
+                proof.drop(*spare)
+                dropped = True
+        self._prime.spent += proof.spent
+        had_spare = len(proof.order) < len(self.order)
+        if had_spare:
+            run = self._prime.run(self._jobs, proof.order, self.counts)
+            assert run.waits is None, "filling hosts one after the other is placing job by job"
+            self.order, self.run = proof.order, run
+        return None if proof.spent > left else had_spare
+
+    def _drop_units(self) -> bool | None:
+        """Drop spare units of shared resources; return whether there were any, None without budget."""
+        dropped = False
+        needed = self._prime.shortfall(self.run.placements)
+        if any(needed.get(number, 0) < amount for number, amount in self.counts.items()):
+            trial = self._prime.run(self._jobs, self.order, needed)
             if trial.waits is None:
-                order, run, proved = fewer, trial, False
-                break
-        if not proved:
-            continue
-        needed = prime.shortfall(run.placements)
-        if any(needed.get(number, 0) < amount for number, amount in counts.items()):
-            trial = prime.run(jobs, order, needed)
-            if trial.waits is None:
-                counts, run, proved = needed, trial, False
-                continue
-        if all(takes_fixed_amounts(placed) for placed in run.placements):
-            continue
-        for number, amount in counts.items():
-            if prime.spent + len(jobs) > budget:
-                return order, counts, run, False
-            trial = prime.run(jobs, order, {**counts, number: amount - 1})
-            if trial.waits is None:
-                counts, run, proved = {**counts, number: amount - 1}, trial, False
-                break
-        counts = {number: amount for number, amount in counts.items() if amount > 0}
-    return order, counts, run, True
+                self.counts, self.run, dropped = needed, trial, True
+        if not all(takes_fixed_amounts(placed) for placed in self.run.placements):
+            for number in list(self.counts):
+                while self.counts[number] > 0:
+                    if self._prime.spent + len(self._jobs) > self._limit:
+                        return None
+                    fewer = {**self.counts, number: self.counts[number] - 1}
+                    trial = self._prime.run(self._jobs, self.order, fewer)
+                    if trial.waits is not None:
+                        break
+                    self.counts, self.run, dropped = fewer, trial, True
+        self.counts = {number: amount for number, amount in self.counts.items() if amount > 0}
+        return dropped
+
+
+class _Kept:
+    """Which placements stay as they are without one new host.
+
+    A job that does not use a host is placed the same without it, as long as all jobs before it are. That does
+    not hold for ``same``, whose groups are ordered by their first host, and for jobs outside of guarantees,
+    which look at what is free in all.
+    """
+
+    def __init__(self, first_new: int, placements: Sequence[Placed]) -> None:
+        self._first_new = first_new
+        self._placements = placements
+        self._holds = not any(
+            placed.job.outside
+            or any(
+                part.request.selector.same
+                for alternative in placed.job.alternatives
+                for part in alternative.parts
+            )
+            for placed in placements
+        )
+
+    def without(self, gone: int) -> list[Placed]:
+        """Return the placements up to the first that uses a host, on the hosts without it."""
+        kept: list[Placed] = []
+        if self._holds:
+            place = self._first_new + gone
+            for placed in self._placements:
+                if any(claim.place == place for claim in placed.claims):
+                    break
+                kept.append(placed.moved(place))
+        return kept
 
 
 def _runs(order: Sequence[Offer]) -> list[int]:
     """Return one place of each run of equal hosts, those that are best dropped first.
 
-    Without one host of a run the order is the same whichever it is. Lower priority goes first, then what is
-    unpriced, then the dearest, then the last opened.
+    Without one host of a run the order is the same whichever it is.
     """
     places = [
         place
         for place, offer in enumerate(order)
         if place + 1 == len(order) or order[place + 1] is not offer
     ]
-    return sorted(
-        places,
-        key=lambda place: (
-            order[place].priority,
-            order[place].price is not None,
-            -(order[place].price or 0),
-            -place,
-        ),
-    )
+    return sorted(places, key=lambda place: _dropping_key(order, place))
 
 
-def _has_too_little(prime: Prime, run: Run, order: Sequence[Offer], fewer: Sequence[Offer]) -> bool:
-    """Return whether the jobs take more of a resource than all hosts together would have."""
-    return False
+def _goes_before(order: Sequence[Offer], place: int, other: int) -> bool:
+    return _dropping_key(order, place) < _dropping_key(order, other)
+
+
+def _dropping_key(order: Sequence[Offer], place: int) -> tuple[int, bool, Decimal, int]:
+    """Return what sorts hosts by how gladly they are dropped: low priority, unpriced, dear, opened late."""
+    price = order[place].price
+    return (order[place].priority, price is not None, -(price or Decimal(0)), -place)

@@ -4,9 +4,6 @@ Trying jobs in order on hosts in order is the same as filling one host after the
 order that still fit. So the jobs that a host opened now will hold can be known before it is opened, and a
 template is worth what they are worth. Jobs that this cannot see (alternatives, gangs that may spread in
 several ways, limits about hosts) are not counted on; they are placed all the same.
-
-Amounts of a host are packed into one integer, a field of ``_BITS`` for each resource with a guard bit on top:
-what fits leaves every guard bit standing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,13 +11,12 @@ from typing import Final
 
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import State
+from xce.domain.demand.packing import Packing
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, tasks_on_empty
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass
 
-_BITS: Final = 80
-_FIELD: Final = (1 << (_BITS - 1)) - 1
 #: How many waiting jobs are looked at to fill a host when templates are compared, and when one is chosen.
 _COMPARED: Final = 400
 _FILLED: Final = 4_000
@@ -39,11 +35,10 @@ class Ahead:
         self._counts: dict[JobClass, int] = {}
         self._list(candidates)
         amounts = [_amounts(job) for job in self._classes]
-        self._resources = list(dict.fromkeys(name for need in amounts for name in need))
-        self._guard = sum(1 << (_BITS * n + _BITS - 1) for n in range(len(self._resources)))
-        self._needs = [self._pack(need) for need in amounts]
-        self._smallest = self._pack(
-            {name: min(need.get(name, 0) for need in amounts) for name in self._resources}
+        self._packing = Packing(list(dict.fromkeys(name for need in amounts for name in need)))
+        self._needs = [self._packing.pack(need) for need in amounts]
+        self._smallest = self._packing.pack(
+            {name: min(need.get(name, 0) for need in amounts) for name in self._packing.resources}
         )
         self._next: list[int] = list(range(1, len(self._class_of) + 1))
         self._head = 0
@@ -92,8 +87,8 @@ class Ahead:
         owned = {*core.ground.hosts.exclusive_to, *core.ground.hosts.available_until}
         for place in range(first, core.count):
             if core.is_open(place) and place not in owned and place not in core.shut:
-                free = {name: core.column(name)[place] for name in self._resources}
-                self._commit(self._fill(core.kind(place), self._pack(free), (), _FILLED))
+                free = {name: core.column(name)[place] for name in self._packing.resources}
+                self._commit(self._fill(core.kind(place), self._packing.pack(free), (), _FILLED))
 
     def _fit_somewhere(self, real: int) -> bool:
         """Return whether a job that is listed has room on a real host: it waits for something else."""
@@ -104,12 +99,6 @@ class Ahead:
             if core.first_fit(part.scope.base(core.ground), 0, amounts, core.shut) >= 0:
                 return True
         return False
-
-    def _pack(self, amounts: Mapping[str, int]) -> int:
-        return sum(
-            min(amounts.get(name, 0), _FIELD) << (_BITS * number)
-            for number, name in enumerate(self._resources)
-        )
 
     def prices(self, tier: int, offers: Sequence[Offer]) -> dict[str, float]:
         """Return what a unit of each resource is worth where these templates are for sale."""
@@ -166,8 +155,9 @@ class Ahead:
             self._taken[item] = 1
 
     def _room(self, kind: HostKind, used: Mapping[str, int]) -> int:
-        return self._pack(
-            {name: kind.totals.get(name, 0) - used.get(name, 0) for name in self._resources}
+        totals = kind.totals
+        return self._packing.pack(
+            {name: totals.get(name, 0) - used.get(name, 0) for name in self._packing.resources}
         )
 
     def _commit(self, filled: Iterable[tuple[int, int]]) -> None:
@@ -183,7 +173,7 @@ class Ahead:
     ) -> list[tuple[int, int]]:
         """Return the items that fill a host up, each with the last item before it that is not among them."""
         needs = self._on(kind)
-        guard, smallest = self._guard, self._smallest
+        guard, smallest = self._packing.guard, self._smallest
         class_of, following, taken = self._class_of, self._next, self._taken
         filled: list[tuple[int, int]] = []
         room |= guard
@@ -217,23 +207,24 @@ class Ahead:
         """Return what each class needs on a host of this kind, more than anything has if it does not match."""
         known = self._needs_on.get(kind)
         if known is None:
-            too_much = sum(_FIELD << (_BITS * number) for number in range(len(self._resources)))
             known = self._needs_on[kind] = [
-                need if tasks_on_empty(job.alternatives[0].parts[0], kind, 1) else too_much
+                need
+                if tasks_on_empty(job.alternatives[0].parts[0], kind, 1)
+                else self._packing.too_much
                 for job, need in zip(self._classes, self._needs, strict=True)
             ]
         return known
 
 
 def is_simple(job: JobClass) -> bool:
-    """Return whether each task of a job is one bucket of the same size that only room can stop."""
+    """Return whether each task of a job can be seen as a bucket of its own that only room can stop."""
     if len(job.alternatives) != 1 or job.outside:
         return False
     parts = job.alternatives[0].parts
     if len(parts) != 1 or not parts[0].is_free:
         return False
     request = parts[0].request
-    return (job.least == 1 or request.span.one_task_a_host) and not request.selector.same
+    return not (request.selector.same or request.span.one_host or request.span.ptile)
 
 
 def _amounts(job: JobClass) -> dict[str, int]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
-from xce.domain.demand.exactness import Prime, Run, is_stable, tighten
+from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply
 
@@ -143,9 +143,16 @@ class Solver:
         return None
 
     def _tighten(self, found: Solution) -> None:
-        found.order, found.counts, found.run, found.is_tight = tighten(
+        tightening = Tightening(
             self._prime, found.jobs, found.order, found.counts, found.run, self._budget
         )
+        tightening.tighten()
+        found.order, found.counts, found.run = (
+            tightening.order,
+            tightening.counts,
+            tightening.run,
+        )
+        found.is_tight = tightening.is_proved
 
     # one by one
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xce.domain.cluster.limits import Share
+from xce.domain.cluster.limits import HOSTS, TOGETHER, Share
 from xce.domain.cluster.requests import Amounts
 from xce.domain.cluster.state import State
 from xce.domain.scheduling.classes import JobClass, Part
@@ -181,6 +181,52 @@ class Attempt:
                 for place, room in zip(hosts, rooms, strict=True)
             ]
         return rooms
+
+    def most_hosts(self, core: State) -> int:
+        """Return how many hosts a plan can have at most, as far as meters say."""
+        part = self.part
+        assert part is not None, "the framework checked it"
+        most = part.most_hosts(self.tasks, core.left, self.context.uncommitted)
+        for meter in part.placed:
+            rule = meter.rule
+            if (
+                meter.resource == HOSTS
+                and rule is not None
+                and not rule.per_host
+                and not rule.hosts
+            ):
+                known = core.placed.counted_hosts(meter)
+                free_of_charge = known.intersection(core.view(part.scope).matching)
+                most = min(most, max(0, rule.amount - len(known)) + len(free_of_charge))
+        return most
+
+    def has_room_in_all(self, core: State, hosts: Sequence[int], rooms: Sequence[int]) -> bool:
+        """Return whether limits that count several hosts together leave room for all tasks."""
+        part, tasks = self.part, self.tasks
+        assert part is not None, "the framework checked it"
+        each_task = dict(part.request.task)
+        for meter in part.placed:
+            rule = meter.rule
+            if rule is None or rule.hosts is None or rule.per_host:
+                continue
+            listed = [
+                (room, place)
+                for place, room in zip(hosts, rooms, strict=True)
+                if core.names[place] in rule.hosts
+            ]
+            in_list = sum(room for room, _ in listed)
+            outside = sum(rooms) - in_list
+            a_task = each_task.get(meter.resource, 0)
+            if meter.resource == HOSTS:
+                known = core.placed.counted_hosts(meter)
+                new = sorted((room for room, place in listed if place not in known), reverse=True)
+                in_list -= sum(new[max(0, rule.amount - len(known)) :])
+            elif a_task > 0:
+                used = core.placed.amounts.get((meter.number, TOGETHER), 0)
+                in_list = min(in_list, max(0, rule.amount - used) // a_task)
+            if outside + in_list < tasks:
+                return False
+        return True
 
     def _accepted(self, core: State, place: int, room: int, *, first: bool) -> int:
         """Return the largest bucket up to ``room`` that placed limits accept on a host as the only one."""

@@ -41,6 +41,19 @@ class Placed:
         self.claims: Sequence[Claim] = context.claims
         self.metered = context.uncommitted
 
+    def moved(self, gone: int) -> "Placed":
+        """Return the same placement where one host, which it does not use, is not there."""
+        if all(claim.place < gone for claim in self.claims):
+            return self
+        made = Placed.__new__(Placed)
+        made.job, made.alternative, made.tasks = self.job, self.alternative, self.tasks
+        made.metered = self.metered
+        made.claims = [
+            claim._replace(place=claim.place - 1) if claim.place > gone else claim
+            for claim in self.claims
+        ]
+        return made
+
     def hosts(self) -> list[OnHost]:
         """Return what it is given, one entry a host, in the order first claimed."""
         if len(self.claims) == 1:

@@ -7,7 +7,7 @@ left out: the generator sees what each host could take. The first plan that work
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from xce.domain.cluster.state import State
 from xce.domain.scheduling.attempt import Attempt
@@ -15,6 +15,10 @@ from xce.domain.scheduling.classes import Part
 
 #: Sizes of buckets, one bucket a host.
 Plan = tuple[int, ...]
+
+#: Plans of one request that are tried at most. Only limits that tie hosts together make one plan after the
+#: other fail; a request that they refuse so often counts as one without a plan.
+PLANS_MAX: Final = 2_000
 
 
 class Plans(Protocol):
@@ -146,11 +150,14 @@ class _Partitions:
     def __init__(self, core: State, attempt: Attempt) -> None:
         part = attempt.part
         assert part is not None, "the framework checked it"
-        most = part.most_hosts(attempt.tasks, core.left, attempt.context.uncommitted)
+        most = attempt.most_hosts(core)
         has_first = bool(part.request.job)
+        self._plans_left = PLANS_MAX
         self._groups: list[_Descending] = []
         for hosts in core.view(part.scope).groups:
             rooms = attempt.rooms(core, hosts, first=False)
+            if not attempt.has_room_in_all(core, hosts, rooms):
+                continue
             firsts = attempt.rooms(core, hosts, first=True) if has_first else None
             descending = _Descending(attempt.tasks, rooms, firsts, most)
             if descending.head is not None:
@@ -164,7 +171,8 @@ class _Partitions:
             for group in self._groups:
                 group.skip(self._last, place)
         heads = [group.head for group in self._groups if group.head is not None]
-        if not heads:
+        self._plans_left -= 1
+        if not heads or self._plans_left < 0:
             return None
         self._last = max(heads)
         return tuple(self._last)
