@@ -20,7 +20,7 @@ DEFAULT_SCHEMA: Final = "xce"
 #: What an address is called that cannot be read: what it says may be a password in the wrong place.
 _UNREAD: Final = "the address of the log"
 _SCHEMA: Final = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
-_PORTS: Final = re.compile(r"\d{1,5}(,\d{1,5})*")
+_PORTS: Final = re.compile(r"\d{0,5}(,\d{0,5})*")
 
 
 @dataclass(frozen=True, slots=True)
