@@ -1,4 +1,4 @@
-"""Writes all that is made from the code: JSON Schemas, lifecycle diagrams, event and CLI reference.
+"""Writes all that is made from the code: JSON Schemas, lifecycle diagrams, event, audit and CLI reference, pictures.
 
 python tools/generate.py           write
 python tools/generate.py --check   exit 1 and name the files that are out of date
@@ -20,6 +20,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     """Return everything that makes pages."""
     import generate_cli
     import generate_configuration
+    import generate_demand_picture
     import generate_events
     import generate_readme
     import generate_roles
@@ -29,6 +30,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_schemas,
         generate_cli,
         generate_configuration,
+        generate_demand_picture,
         generate_events,
         generate_readme,
         generate_roles,
