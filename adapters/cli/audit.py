@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import exit_codes, terminal
+from xce.adapters.cli.visible import cell
 from xce.adapters.store import audit as read_models
 from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.open import MEMORY, open_log
@@ -79,9 +80,9 @@ def query(
     else:
         table = Table(box=None, pad_edge=False)
         for column in answer.columns:
-            table.add_column(Text(column))
+            table.add_column(cell(column))
         for row in answer.rows:
-            table.add_row(*(Text("" if value is None else str(value)) for value in row))
+            table.add_row(*(cell("" if value is None else str(value)) for value in row))
         terminal.print_table(table)
     if answer.cut:
         terminal.err.print(f"only the first {read_models.ROWS_MAX} rows are shown")

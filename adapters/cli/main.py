@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from xce.adapters.cli import audit, config, demo, exit_codes, policy, session, sim
+from xce.adapters.cli.visible import visible
 from xce.adapters.files import cannot_write
 from xce.domain.errors import XceError
 
@@ -78,7 +79,7 @@ def main() -> None:
 def end(message: str, code: int) -> NoReturn:
     """Say on stderr why it ends, every line with the name of the program, and end."""
     for line in message.splitlines():
-        print(f"xce: {line}", file=sys.stderr)
+        print(f"xce: {visible(line)}", file=sys.stderr)
     raise SystemExit(code) from None
 
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.visible import cell
 from xce.domain.formats.policy import Decision, Decisions
 from xce.domain.policy import money
 from xce.domain.policy.checks import read_policy_input
@@ -36,7 +36,7 @@ def table_of(decisions: Decisions) -> Table:
     for heading in ("DECISION", "PROVIDER", "OF", "AMOUNT", "PER HOUR", "REASON"):
         table.add_column(heading, justify="right" if heading in ("AMOUNT", "PER HOUR") else "left")
     for decision in decisions.decisions:
-        table.add_row(*(Text(cell) for cell in _row(decision)))
+        table.add_row(*map(cell, _row(decision)))
     return table
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.visible import cell
 from xce.domain.errors import InputError
 from xce.domain.formats.session_result import (
     Pending,
@@ -89,9 +90,9 @@ def render(result: SessionResult, console: Console) -> None:
     if not shown:
         console.print("nothing to do")
     for line in result.trace or ():
-        console.print(Text(line), soft_wrap=True)
+        console.print(cell(line), soft_wrap=True)
     for warning in result.warnings:
-        terminal.err.print(Text(f"warning: {warning}"))
+        terminal.err.print(cell(f"warning: {warning}"))
 
 
 def _table(*headings: str, numbers: Iterable[str] = ()) -> Table:
@@ -102,7 +103,7 @@ def _table(*headings: str, numbers: Iterable[str] = ()) -> Table:
 
 
 def _row(table: Table, *cells: str) -> None:
-    table.add_row(*(Text(cell) for cell in cells))
+    table.add_row(*map(cell, cells))
 
 
 def _allocations(result: SessionResult) -> Table:

@@ -11,8 +11,10 @@ from pathlib import Path
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.visible import cell, visible
 from xce.adapters.files import require_place
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.errors import InputError
@@ -96,7 +98,7 @@ def render(report: SimulationReport, console: Console) -> None:
     """Show a run as tables."""
     say = partial(console.print, soft_wrap=True, highlight=False)
     jobs, waiting = report.jobs, report.waiting
-    say(f"[bold]{report.source}[/bold], seed {report.seed}")
+    say(Text(visible(report.source), "bold") + Text(f", seed {report.seed}"))
     say(
         f"{report.started:%Y-%m-%d %H:%M} to {report.ended:%Y-%m-%d %H:%M} UTC: {report.sessions} sessions,"
         f" {report.log.position} events"
@@ -154,7 +156,7 @@ def _hosts_table(report: SimulationReport) -> Table:
     table.add_row("own", str(own.hosts), _hours(hours), _percent(own.utilisation), "-", "-")
     for use in report.templates:
         table.add_row(
-            f"{use.provider} {use.template}", str(use.hosts), _hours(use.host_seconds),
+            cell(f"{use.provider} {use.template}"), str(use.hosts), _hours(use.host_seconds),
             _percent(use.utilisation), _money(use.price_per_hour), _money(use.cost),
         )  # fmt: skip
     return table
@@ -164,7 +166,7 @@ def _shared_table(report: SimulationReport) -> Table:
     table = _table("tokens", "owned", "peak use", "borrowed", "returned", "at once", "held", "cost")
     for use in report.shared:
         table.add_row(
-            use.name, str(use.owned), str(use.peak_in_use), str(use.borrowed), str(use.returned),
+            cell(use.name), str(use.owned), str(use.peak_in_use), str(use.borrowed), str(use.returned),
             str(use.peak_borrowed), str(use.held_at_end), _money(use.cost),
         )  # fmt: skip
     return table

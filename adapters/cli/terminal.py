@@ -18,11 +18,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from xce.adapters.cli.visible import PlainConsole
 from xce.domain.errors import InputError
 
 #: For people: tables on stdout, without colour where it is not a terminal; ``print_table`` says how wide.
-out = Console(soft_wrap=False)
-err = Console(stderr=True)
+out: Console = PlainConsole(soft_wrap=False)
+err: Console = PlainConsole(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document for programs.")]
 
@@ -70,7 +71,7 @@ def print_table(table: Table, console: Console = out) -> None:
         return
     wide = console.options.update(max_width=10**6)
     width = max(1, Measurement.get(console, wide, table).maximum)
-    Console(file=console.file, width=width, no_color=True).print(table, crop=False)
+    PlainConsole(file=console.file, width=width, no_color=True).print(table, crop=False)
 
 
 def progress_bar(*, quiet: bool = False) -> Progress:

@@ -4,6 +4,7 @@ Its modules are loaded by name when a picture is drawn: a report without picture
 """
 
 import io
+import warnings
 from datetime import datetime
 from importlib import import_module
 from typing import Any, Final, Self
@@ -45,6 +46,7 @@ _STYLE: Final[dict[str, Any]] = {
     "ytick.color": MUTED,
     "legend.frameon": False,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name with a dollar sign is a name
 }
 
 
@@ -85,9 +87,12 @@ class Canvas:
     def svg(self) -> str:
         """Return the SVG element, without the XML head that HTML has no place for."""
         text = io.StringIO()
-        self._figure.savefig(
-            text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True
-        )
+        with warnings.catch_warnings():
+            # Texts stay texts in the SVG: whether the reader's fonts have a character is not ours to say.
+            warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+            self._figure.savefig(
+                text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True
+            )
         whole = text.getvalue()
         return whole[whole.index("<svg") :].strip()
 
