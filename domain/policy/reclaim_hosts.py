@@ -79,12 +79,16 @@ def _not_joined(entry: InstanceEntry) -> str | None:
 def _wanted(entry: InstanceEntry, inputs: PolicyInput) -> str | None:
     """A host of a template that is wanted now would be asked for again (F09)."""
     lines = (entry.template, line_id(entry.template, entry.price_per_hour))
-    for host in inputs.demand.hosts:
-        if host.count and (
-            host.template in lines or host.template.startswith(f"{entry.template}@")
-        ):
-            return f"{host.count} more of {host.template} are wanted now"
-    return None
+    wanted = [
+        host
+        for host in inputs.demand.hosts
+        if host.count and (host.template in lines or host.template.startswith(f"{entry.template}@"))
+    ]
+    if not wanted:
+        return None
+    count = sum(host.count for host in wanted)
+    name = wanted[0].template if len(wanted) == 1 else entry.template
+    return f"{count} more of {name} {'is' if count == 1 else 'are'} wanted now"
 
 
 def hold_end(

@@ -120,7 +120,21 @@ def test_f09_a_host_of_a_template_that_is_wanted_now_stays() -> None:
     )
 
     assert returned(inputs) == []
-    assert holds(inputs) == ["idle, and kept: 1 more of c4 are wanted now"]
+    assert holds(inputs) == ["idle, and kept: 1 more of c4 is wanted now"]
+
+
+@pytest.mark.parametrize("lines", [("c4", "c4@0.17"), ("c4@0.17", "c4")])
+def test_the_reason_of_a_host_that_stays_counts_every_line_of_its_template(
+    lines: tuple[str, str],
+) -> None:
+    inputs = round_of(
+        provider("aws", template()),
+        wants=demand(hosts(lines[0], 1), hosts(lines[1], 1)),
+        idle=IDLE,
+        instances=[instance("i-1")],
+    )
+
+    assert "idle, and kept: 2 more of c4 are wanted now" in holds(inputs)
 
 
 @pytest.mark.parametrize(("line", "stays"), [("c4@0.25", True), ("c4x", False), ("m8", False)])
