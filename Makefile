@@ -5,7 +5,7 @@ READY := $(VENV)/.ready
 SOURCES := domain projections adapters replay src/xce/__init__.py tests benchmarks tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports docs wheel soak bench clean
+.PHONY: help setup demo test check lint format types imports docs wheel interpreters soak bench clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ docs: $(READY)
 wheel: $(READY)
 	sh tools/check-wheel.sh $(BIN)/python
 
+interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
+	$(BIN)/python tools/interpreters.py
+
 soak: $(READY) ## property tests with many more examples (long)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
@@ -52,4 +55,4 @@ bench: $(READY) ## run the benchmarks and print ratios
 	@for file in benchmarks/*.py; do name=$$(basename $$file .py); [ $$name = __init__ ] || { echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; }; done
 
 clean: ## remove all that can be made again
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis xce-demo
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis xce-demo .interpreters
