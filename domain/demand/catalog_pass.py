@@ -12,9 +12,8 @@ from xce.domain.demand.lookahead import Ahead
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.demand.template_choice import Option, best, best_alone
-from xce.domain.scheduling.classes import JobClass
-from xce.domain.scheduling.explain import PendRecord
-from xce.domain.scheduling.guarantees import kept_from
+from xce.domain.scheduling.classes import Alternative, JobClass
+from xce.domain.scheduling.guarantees import kept_from, limits_before_hosts
 from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 
 #: Task counts up to which the fewest hosts of a template are found one by one; above by halving.
@@ -76,9 +75,11 @@ class Pass:
         job = candidate.job_class
         if job in self.failed and not job.outside:
             return False
-        placed = place(self.core, job, job.least) or self._open_for(
-            candidate, all_jobs, place_in_all
-        )
+        placed = None
+        if self._could_help(candidate):
+            placed = place(self.core, job, job.least) or self._open_for(
+                candidate, all_jobs, place_in_all
+            )
         if placed is None:
             if job not in self.failed:
                 self.failed[job] = self._what_stopped(job)
@@ -86,27 +87,23 @@ class Pass:
         self._count(candidate, placed)
         return True
 
+    def _could_help(self, candidate: Candidate) -> bool:
+        """Return whether a job has anything to hope for that it did not have in phase 1."""
+        if self.opened or self.supply.has_any or candidate.job_class.outside:
+            return True
+        return candidate.is_behind or candidate.job_class.most > candidate.job_class.least
+
     def _what_stopped(self, job: JobClass) -> Stopped:
         core = self.core
-        records: list[PendRecord] = []
-        placed = place(core, job, job.least, records)
-        assert placed is None, "it had no place a moment ago"
-        limits = [name for record in records for name in record.limits]
-        if all(record.limits for record in records):
-            return Stopped(limits=limits)
-        if any(record.late is not None or record.unselected for record in records):
-            return Stopped()
+        limits: list[str] = []
         short: list[tuple[str, int]] = []
-        for alternative, record in zip(job.alternatives, records, strict=True):
-            for name in record.shared:
-                number = core.ground.meters.shared[name].number
-                need = sum(
-                    (part.tasks or job.least) * a_task + once
-                    for part in alternative.parts
-                    for meter, a_task, once in part.fixed
-                    if meter == number
-                )
-                short.append((name, need - max(0, core.left[number])))
+        for alternative in job.alternatives:
+            names = limits_before_hosts(core, job, alternative.number, guarantees=True)
+            missing = _missing(core, job, alternative)
+            if not names and not missing:
+                return Stopped()
+            limits += names
+            short += [] if names else missing
         return Stopped(limits, short)
 
     def place_without_new(self, candidate: Candidate) -> bool:
@@ -296,6 +293,21 @@ class Pass:
                 offers = used
             number = min(number, len(offers)) - 1
         return offers
+
+
+def _missing(core: State, job: JobClass, alternative: Alternative) -> list[tuple[str, int]]:
+    """Return the shared resources of which an alternative takes more than there is, with the difference."""
+    taken: dict[int, int] = {}
+    for part in alternative.parts:
+        for number, a_task, once in part.fixed:
+            if core.ground.meters.all[number].rule is None:
+                amount = (part.tasks or job.least) * a_task + once
+                taken[number] = taken.get(number, 0) + amount
+    return [
+        (core.ground.meters.all[number].name, amount - max(0, core.left[number]))
+        for number, amount in taken.items()
+        if amount > max(0, core.left[number])
+    ]
 
 
 def _is_single(job: JobClass) -> bool:

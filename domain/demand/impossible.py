@@ -1,5 +1,6 @@
 """Why a job that found nothing is not counted, and whether it could ever run here."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -8,7 +9,7 @@ from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Meters
 from xce.domain.cluster.state import Ground, State
 from xce.domain.demand.catalog_pass import Pass, Stopped
-from xce.domain.demand.supply import Offer, Supply, most_hosts_of
+from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.formats.session_result import ReasonKind
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.compile import Compiled
@@ -25,11 +26,15 @@ class Judge:
         self._never: dict[JobClass, str | None] = {}
         self._not: dict[JobClass, str] = {}
         self._ideal: State | None = None
+        self._kinds_counted: list[tuple[HostKind, int]] | None = None
+        self._totals = {pool.name: pool.total for pool in compiled.snapshot.shared}
 
     # never
 
     def why_never(self, job: JobClass) -> str | None:
         """Return what is missing for a job that could not run even in an empty cluster with all that the catalog has."""
+        if job not in self._never and self._is_plainly_possible(job):
+            self._never[job] = None
         if job not in self._never:
             ideal = self._ideal_state()
             there = job.on(ideal.ground)
@@ -44,6 +49,60 @@ class Judge:
             for _ in range(hosts):
                 ideal.remove_last_host()
         return self._never[job]
+
+    def _is_plainly_possible(self, job: JobClass) -> bool:
+        """Return whether kinds of hosts, counted, show a place in the ideal state; False: that is not known."""
+        for alternative in job.alternatives:
+            part = alternative.parts[0]
+            if len(alternative.parts) == 1 and part.scope.admission == (None, None):
+                tasks = part.tasks or job.least
+                if self._has_counts(part, tasks) and self._has_rooms(part, tasks):
+                    return True
+        return False
+
+    def _has_counts(self, part: Part, tasks: int) -> bool:
+        """Return whether all shared amounts could be had."""
+        request = part.request
+        if request.shared_host:
+            return False
+        for name, amount in part.fixed_shared(tasks).items():
+            number = self._compiled.core.ground.meters.shared[name].number
+            if amount > self._totals.get(name, 0) + self._supply.all_counts.get(number, 0):
+                return False
+        return True
+
+    def _has_rooms(self, part: Part, tasks: int) -> bool:
+        """Return whether empty hosts have room for a part, wherever the search looks first."""
+        request = part.request
+        hosts = self._compiled.core.ground.hosts
+        if request.job or request.selector.same or hosts.exclusive_to or hosts.available_until:
+            return False
+        wanted = request.largest_bucket(tasks)
+        buckets = 1 if request.span.one_host else request.fewest_hosts(tasks)
+        is_whole = request.span.one_host or request.span.one_task_a_host or request.span.ptile
+        found = 0
+        for kind, count in self._counted_kinds():
+            room = tasks_on_empty(part, kind, tasks)
+            if is_whole:
+                found += count if room >= wanted else 0
+                if found >= buckets:
+                    return True
+            else:
+                found += count * room
+                if found >= tasks:
+                    return True
+        return False
+
+    def _counted_kinds(self) -> list[tuple[HostKind, int]]:
+        """Return all kinds of hosts that there could be, with their number."""
+        if self._kinds_counted is None:
+            compiled = self._compiled
+            counts = Counter(compiled.core.ground.hosts.kinds)
+            counts.update(compiled.template_kinds[host.template] for host in compiled.in_flight)
+            for offer in self._supply.offers:
+                counts[offer.kind] += offer.allowed
+            self._kinds_counted = list(counts.items())
+        return self._kinds_counted
 
     def _ideal_state(self) -> State:
         """Return the cluster empty and open, with all that is in flight, all counts and no limits."""

@@ -21,12 +21,14 @@ class Candidate(NamedTuple):
     Attributes:
         place: among all waiting jobs, in job order.
         left_out: why it is not counted whatever the catalog has; None: it is tried.
+        is_behind: whether only the order held it back in phase 1.
     """
 
     place: int
     job: PendingJob
     job_class: JobClass
     left_out: str | None
+    is_behind: bool
 
 
 class Sorted(NamedTuple):
@@ -53,7 +55,7 @@ def sort_out(snapshot: Snapshot, waiting: Sequence[Waiting]) -> Sorted:
                 left_out = "opted out"
             elif job.queue in below:
                 left_out = f"below the demand threshold of queue {job.queue}"
-            found.candidates.append(Candidate(place, job, job_class, left_out))
+            found.candidates.append(Candidate(place, job, job_class, left_out, failure.is_behind))
     return found
 
 

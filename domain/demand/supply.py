@@ -47,9 +47,10 @@ class Supply:
         in_flight: by number of the meter, how much of each shared resource is on its way.
         headroom: by number of the meter, how much more could be obtained; only known amounts.
         all_counts: the most that could ever come, unknown headroom being plenty.
+        has_any: whether there is anything that phase 1 did not have.
     """
 
-    __slots__ = ("all_counts", "headroom", "in_flight", "offers", "tiers")
+    __slots__ = ("all_counts", "has_any", "headroom", "in_flight", "offers", "tiers")
 
     def __init__(self, compiled: Compiled) -> None:
         snapshot = compiled.snapshot
@@ -90,6 +91,12 @@ class Supply:
             self.all_counts[number] = self.all_counts.get(number, 0) + more
             if countable.headroom is not None and countable.name not in meters.unknown:
                 self.headroom[number] = countable.headroom
+        self.has_any = bool(
+            self.tiers
+            or compiled.in_flight
+            or any(self.in_flight.values())
+            or any(self.headroom.values())
+        )
 
 
 def tasks_on_empty(part: Part, kind: HostKind, tasks: int) -> int:

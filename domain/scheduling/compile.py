@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from xce.domain.cluster.hosts import HostList, host_list
 from xce.domain.cluster.kinds import HostKind, kind_of
-from xce.domain.cluster.limits import Share, guarantees_of, meters_of
+from xce.domain.cluster.limits import Meters, Share, guarantees_of, meters_of
 from xce.domain.cluster.requests import SelectionTypeError, Wanted, reader_of
 from xce.domain.cluster.state import Ground, State
 from xce.domain.errors import InputError, Problem
@@ -42,16 +42,9 @@ class Compiled:
         running_ids = {job.id for job in snapshot.running}
         self.ids = running_ids.union([job.id for job in snapshot.pending])
         self.classes = _classes(snapshot, ground, running_ids, self.template_kinds.values())
-        started: list[list[Share]] = [
-            [(hosts.index[use.name], use.uses) for use in job.hosts] for job in snapshot.running
-        ]
-        for job, shares in zip(snapshot.running, started, strict=True):
-            array = None if job.array is None else job.array.id
-            counted = meters.of_job(job.user, job.project, job.queue, array)
-            if counted or job.shared:
-                meters.count_running(counted, shares, job.shared, hosts.names)
+        self._count_running(meters, hosts)
         self.core = State(ground)
-        self._occupy(hosts, started)
+        self._occupy(hosts)
         self.in_flight = self._not_joined()
         declared = {queue.name for queue in snapshot.queues}
         undeclared = {job.queue for job in snapshot.pending if job.queue not in declared}
@@ -64,15 +57,37 @@ class Compiled:
             if job.id in running_ids
         ]
 
-    def _occupy(self, hosts: HostList, started: Sequence[list[Share]]) -> None:
-        core, snapshot = self.core, self.snapshot
-        for job, shares in zip(snapshot.running, started, strict=True):
-            for place, uses in shares:
-                for name, amount in uses.items():
-                    core.column(name)[place] -= amount
-            if shares:
-                core.occupy([place for place, _ in shares], exclusive=job.exclusive)
+    def _count_running(self, meters: Meters, hosts: HostList) -> None:
+        """Count what runs for shared resources and limits."""
+        has_rules = bool(meters.rules)
+        for job in self.snapshot.running:
+            if not has_rules:
+                if job.shared:
+                    meters.count_running((), (), job.shared, hosts.names)
+                continue
+            array = None if job.array is None else job.array.id
+            counted = meters.of_job(job.user, job.project, job.queue, array)
+            if counted or job.shared:
+                shares: list[Share] = [(hosts.index[use.name], use.uses) for use in job.hosts]
+                meters.count_running(counted, shares, job.shared, hosts.names)
+
+    def _occupy(self, hosts: HostList) -> None:
+        """Take what runs from the hosts."""
+        core, index = self.core, hosts.index
+        free, busy = core.free, core.busy
+        for job in self.snapshot.running:
+            for use in job.hosts:
+                place = index[use.name]
+                busy.add(place)
+                for name, amount in use.uses.items():
+                    if name in free:
+                        free[name][place] -= amount
+                    else:
+                        core.column(name)[place] -= amount
+            if job.exclusive:
+                core.shut.update([index[use.name] for use in job.hosts])
             if core.ground.guarantees:
+                shares = [(index[use.name], use.uses) for use in job.hosts]
                 core.use_by_group(job.user, shares, job.shared)
         overused: set[int] = set()
         for column in core.free.values():

@@ -5,7 +5,7 @@ hosts, the rollback and the result are the framework's (``allocation``). Plans t
 left out: the generator sees what each host could take. The first plan that works stays the same.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -108,13 +108,14 @@ def _fixed(core: State, attempt: Attempt, plan: Plan) -> Plans | None:
     if part.is_free and not part.request.job and len(plan) > 1:
         full = sum(1 for size in plan if size == plan[0])
         amounts = part.request.bucket(plan[0], first=False)
-        if not any(_has_room(core, group, amounts, full) for group in core.view(part.scope).groups):
+        groups = _hosts_with_room(core, attempt, part)
+        if not any(_has_room(core, group, amounts, full) for group in groups):
             return None
     return ListedPlans(iter((plan,)))
 
 
 def _has_room(
-    core: State, hosts: list[int], amounts: tuple[tuple[str, int], ...], wanted: int
+    core: State, hosts: Sequence[int], amounts: tuple[tuple[str, int], ...], wanted: int
 ) -> bool:
     if len(hosts) < wanted:
         return False
@@ -141,6 +142,21 @@ SEQJOB = Allocator("seqjob", _sequential)
 PARJOB = Allocator("parjob", _parallel, accepts=_parallel_accepts)
 
 
+def _hosts_with_room(core: State, attempt: Attempt, part: Part) -> Sequence[Sequence[int]]:
+    """Return the groups of hosts, without those at the start that have no room for a single task."""
+    view = core.view(part.scope)
+    if not part.is_free or part.request.selector.same:
+        return view.groups
+    amounts = part.request.bucket(1, first=False)
+    start = view.cursors.get(amounts, 0)
+    start = core.first_fit(view.hosts, start, amounts, core.shut)
+    if start < 0:
+        start = len(view.hosts)
+    if not attempt.context.claims:
+        view.cursors[amounts] = start
+    return (view.hosts[start:],) if start else view.groups
+
+
 class _Partitions:
     """Partitions of a task count in descending lexicographic order, those that hosts could take.
 
@@ -154,7 +170,7 @@ class _Partitions:
         has_first = bool(part.request.job)
         self._plans_left = PLANS_MAX
         self._groups: list[_Descending] = []
-        for hosts in core.view(part.scope).groups:
+        for hosts in _hosts_with_room(core, attempt, part):
             rooms = attempt.rooms(core, hosts, first=False)
             if not attempt.has_room_in_all(core, hosts, rooms):
                 continue
