@@ -7,7 +7,17 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from xce.adapters.cli import audit, config, demo, exit_codes, policy, session, sim
+from xce.adapters.cli import (
+    audit,
+    config,
+    controller,
+    demo,
+    exit_codes,
+    policy,
+    replay,
+    session,
+    sim,
+)
 from xce.adapters.cli.visible import visible
 from xce.adapters.files import cannot_write
 from xce.domain.errors import XceError
@@ -46,8 +56,10 @@ app.command("demo")(demo.command)
 app.command("session")(session.command)
 app.command("policy")(policy.policy)
 app.add_typer(sim.app, name="sim")
+app.add_typer(replay.app, name="replay")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config_app, name="config")
+app.add_typer(controller.app, name="controller")
 
 
 def main() -> None:

@@ -1,19 +1,21 @@
 """From a YAML file to a configuration; all mistakes at once, as ``file:line: path: message``."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
 from xce.adapters.settings.yaml_tree import Loc, Plain, Tree, read_tree
 from xce.domain.errors import InputError, Problem
-from xce.domain.formats.base import path_of, problems_of
+from xce.domain.formats.base import Format, path_of, problems_of
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.config_check import contradictions
+
+F = TypeVar("F", bound=Format)
 
 #: Below this key a decimal number is a number; elsewhere it is money or a share, which are read from its text.
 _ATTRIBUTES: Final = "attributes"
@@ -38,21 +40,37 @@ def load_config(path: Path) -> SimulationConfig:
 
 def read_config(raw: bytes, source: str) -> SimulationConfig:
     """Return the configuration in a YAML text; see ``load_config``."""
+    return read_model(
+        raw,
+        source,
+        SimulationConfig,
+        lambda config: [(found.loc, found.message) for found in contradictions(config)],
+    )
+
+
+def read_model(
+    raw: bytes, source: str, model: type[F], check: Callable[[F], Iterable[tuple[Loc, str]]]
+) -> F:
+    """Return the model of a YAML text.
+
+    Args:
+        raw: the text.
+        source: what errors call it.
+        model: what it must be.
+        check: finds what contradicts itself, as places and messages.
+
+    Raises:
+        InputError: it is not YAML, or is wrong; it lists every problem with line and path.
+    """
     tree = read_tree(raw, source)
     if not isinstance(tree.value, dict):
-        raise InputError.of(
-            source, "wanted a mapping with the keys cluster, providers, ...", line=1
-        )
+        keys = ", ".join(list(model.model_fields)[:2])
+        raise InputError.of(source, f"wanted a mapping with the keys {keys}, ...", line=1)
     try:
-        config = SimulationConfig.model_validate_json(
-            json.dumps(_jsonable(tree.value, ())), strict=True
-        )
+        config = model.model_validate_json(json.dumps(_jsonable(tree.value, ())), strict=True)
     except ValidationError as error:
-        raise InputError(source, _in_lines(_field_problems(error, tree))) from None
-    problems = [
-        Problem(found.message, path_of(found.loc), tree.line(found.loc))
-        for found in contradictions(config)
-    ]
+        raise InputError(source, _in_lines(_field_problems(error, tree, model))) from None
+    problems = [Problem(message, path_of(loc), tree.line(loc)) for loc, message in check(config)]
     if problems:
         raise InputError(source, _in_lines(problems))
     return config
@@ -71,9 +89,9 @@ def _jsonable(value: Plain, loc: Loc) -> Any:
     return value
 
 
-def _field_problems(error: ValidationError, tree: Tree) -> Iterator[Problem]:
+def _field_problems(error: ValidationError, tree: Tree, model: type[Format]) -> Iterator[Problem]:
     """Yield the problems of a model's error with lines, and with a suggestion where a key was misspelt."""
-    schema = SimulationConfig.model_json_schema(by_alias=False)
+    schema = model.model_json_schema(by_alias=False)
     details = error.errors(include_url=False, include_context=False, include_input=False)
     for problem, detail in zip(problems_of(error), details, strict=True):
         loc = tuple(_written(step) for step in detail["loc"])

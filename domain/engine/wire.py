@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Union, cast, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError, create_model, with_config
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, create_model, with_config
 
 from xce.domain.engine.commands import COMMANDS, Command, command_name
 from xce.domain.errors import InputError
@@ -68,13 +68,21 @@ class _Order(Format):
     )
 
 
+def _some(commands: tuple[Any, ...]) -> tuple[Any, ...]:
+    if (
+        not 1 <= len(commands) <= COMMANDS_MAX
+    ):  # looked at after each of them, so that their mistakes are not hidden
+        raise ValueError(f"{len(commands)} commands; wanted 1 to {COMMANDS_MAX}")
+    return commands
+
+
 OrderFormat: Final[type[_Order]] = _make_model(
     "Order",
     __base__=_Order,
     __doc__=_Order.__doc__,
     commands=(
-        _special(tuple)[_any_command, ...],
-        Field(min_length=1, max_length=COMMANDS_MAX),
+        _special(Annotated)[_special(tuple)[_any_command, ...], AfterValidator(_some)],
+        Field(json_schema_extra={"minItems": 1, "maxItems": COMMANDS_MAX}),
     ),
 )
 

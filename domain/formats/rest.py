@@ -1,6 +1,6 @@
 """What the controller's REST interface takes and gives, beside the formats that have a page of their own."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, StrictBool
 
@@ -130,7 +130,7 @@ class LeaseEntry(Format):
     state: LeaseState
     term: Duration
     since: Time
-    left_s: Annotated[float, Field()] | None = Field(
+    left_s: float | None = Field(
         description="seconds until the term ends without a renewal; null: nobody holds it"
     )
 

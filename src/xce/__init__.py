@@ -5,11 +5,52 @@ What an embedding program needs is listed in ``__all__`` and loaded on first use
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_EXPORTS: dict[str, str] = {}
+if TYPE_CHECKING:
+    from xce.adapters.client import Client as Client
+    from xce.adapters.controller.embedded import Controller as Controller
+    from xce.domain.formats.policy import Decisions as Decisions
+    from xce.domain.formats.policy import PolicyInput as PolicyInput
+    from xce.domain.formats.session_result import SessionResult as SessionResult
+    from xce.domain.formats.snapshot import Snapshot as Snapshot
+    from xce.domain.policy.decide import decide as decide
+    from xce.domain.ports import Clock as Clock
+    from xce.domain.ports import EventLog as EventLog
+    from xce.domain.ports import Provider as Provider
+    from xce.domain.scheduling.session import run_session as run_session
+    from xce.projections.all import Projections as Projections
 
-__all__ = sorted(_EXPORTS)
+#: Name to module; the same names as above.
+_EXPORTS: dict[str, str] = {
+    "Client": "xce.adapters.client",
+    "Clock": "xce.domain.ports",
+    "Controller": "xce.adapters.controller.embedded",
+    "Decisions": "xce.domain.formats.policy",
+    "EventLog": "xce.domain.ports",
+    "PolicyInput": "xce.domain.formats.policy",
+    "Projections": "xce.projections.all",
+    "Provider": "xce.domain.ports",
+    "SessionResult": "xce.domain.formats.session_result",
+    "Snapshot": "xce.domain.formats.snapshot",
+    "decide": "xce.domain.policy.decide",
+    "run_session": "xce.domain.scheduling.session",
+}
+
+__all__ = [
+    "Client",
+    "Clock",
+    "Controller",
+    "Decisions",
+    "EventLog",
+    "PolicyInput",
+    "Projections",
+    "Provider",
+    "SessionResult",
+    "Snapshot",
+    "decide",
+    "run_session",
+]
 
 
 def __getattr__(name: str) -> Any:

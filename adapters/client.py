@@ -1,0 +1,439 @@
+"""The client library of the controller: typed answers, retries that do nothing twice, and a stream that comes back by itself.
+
+Every call that changes something carries an idempotency key, made once for all its tries; so an answer that was lost on the way is
+asked for again without doing it again.
+"""
+
+import json
+import ssl
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import sleep as real_sleep
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
+from xce.domain.engine.wire import write_command
+from xce.domain.errors import (
+    ForbiddenError,
+    InputError,
+    KeyReusedError,
+    LeaseHeldError,
+    NotFoundError,
+    PermanentError,
+    Problem,
+    RejectedError,
+    TransientError,
+    XceError,
+)
+from xce.domain.formats.base import Format
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.rest import (
+    Bookings,
+    Costs,
+    DemandMessage,
+    EventEntry,
+    EventPage,
+    GrantPage,
+    InstancePage,
+    JoinReport,
+    LeaseEntry,
+    LeasePage,
+    OrderAnswer,
+    ProblemAnswer,
+    ProviderEntry,
+    ProviderPage,
+    RequestPage,
+    SharedEntry,
+    SharedPage,
+    Status,
+)
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Catalog, Snapshot
+
+F = TypeVar("F", bound=Format)
+
+#: Tries of one call, the first included.
+ATTEMPTS: Final = 8
+#: Silence of a stream after which it is opened again; the controller says something every 15 s.
+SILENCE_S: Final = 45.0
+
+_ERRORS: Final[dict[str, type[RejectedError]]] = {
+    "forbidden": ForbiddenError,
+    "not-found": NotFoundError,
+    "key-reused": KeyReusedError,
+    "lease-held": LeaseHeldError,
+}
+
+
+class CallError(RejectedError):
+    """The controller refused a call.
+
+    Attributes:
+        code: the problem's code.
+    """
+
+    def __init__(self, problem: ProblemAnswer) -> None:
+        super().__init__(f"{problem.detail} (request {problem.request_id})")
+        self.code = problem.code
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """One thing from the stream: an event of the log, or the newest session result."""
+
+    event: EventEntry | None = None
+    session: DemandMessage | None = None
+
+
+class Client:
+    """Talks to one controller, or to the one of several that is the primary. Threads may share it."""
+
+    def __init__(
+        self,
+        addresses: str | Iterable[str],
+        *,
+        token: str | None = None,
+        ca: str | Path | None = None,
+        certificate: tuple[str | Path, str | Path] | None = None,
+        timeout_s: float = 10.0,
+        attempts: int = ATTEMPTS,
+        sleep: Callable[[float], None] = real_sleep,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Make a client; nothing is called yet.
+
+        Args:
+            addresses: such as ``http://127.0.0.1:8470``; of several, the next one is tried when one does not answer.
+            token: of the caller; None: the certificate says who calls.
+            ca: certificates of the authority that signed the controller's.
+            certificate: the caller's own certificate and key.
+            timeout_s: of one try.
+            attempts: tries of one call, the first included.
+            sleep: waits between tries.
+            transport: for tests.
+        """
+        self._addresses = [addresses] if isinstance(addresses, str) else list(addresses)
+        assert self._addresses, "a client has an address"
+        self._current = 0
+        self._sleep = sleep
+        self._attempts = attempts
+        headers = {"accept": "application/json"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        verify: ssl.SSLContext | bool = True
+        if ca is not None or certificate is not None:
+            verify = ssl.create_default_context(cafile=None if ca is None else str(ca))
+            if certificate is not None:
+                verify.load_cert_chain(*map(str, certificate))
+        self._http = httpx.Client(
+            headers=headers, verify=verify, timeout=timeout_s, transport=transport
+        )
+
+    def __enter__(self) -> Self:
+        """Return the client itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._http.close()
+
+    # ----------------------------------------------------------------- commands
+    def command(
+        self, *commands: Command, key: str | None = None, epochs: Mapping[str, int] | None = None
+    ) -> OrderAnswer:
+        """Carry out commands, all or nothing; when it returns, they are durable.
+
+        Args:
+            commands: at least one.
+            key: an idempotency key; None: one is made for this call and its retries.
+            epochs: by provider, the lease epoch under which the caller acts.
+
+        Raises:
+            RejectedError: the controller refused: nothing was recorded.
+            InputError: the controller cannot read it.
+            TransientError: it did not answer in all tries; whether it was done is unknown: ask again with the same key.
+        """
+        document = {
+            "commands": [write_command(command) for command in commands],
+            "epochs": dict(epochs or {}),
+        }
+        return self._send("POST", "/v1/commands", OrderAnswer, document, key=key)
+
+    def take_lease(self, provider: str, holder: str, term: timedelta) -> int:
+        """Take the lease of a provider; return its epoch."""
+        return self.command(TakeLease(provider, holder, term)).epochs[provider]
+
+    def renew_lease(self, provider: str, holder: str, epoch: int) -> None:
+        """Say that the holder still acts."""
+        self.command(RenewLease(provider, holder, epoch))
+
+    def release_lease(self, provider: str, holder: str) -> None:
+        """Give a lease up."""
+        self.command(ReleaseLease(provider, holder))
+
+    def describe(self, description: ProviderDescription) -> OrderAnswer:
+        """A provider says what it is."""
+        path = f"/v1/providers/{quote(description.name)}"
+        return self._send("PUT", path, OrderAnswer, json.loads(description.to_json()))
+
+    def pause(
+        self, provider: str, until: datetime, why: str, item: str | None = None
+    ) -> OrderAnswer:
+        """Ask nothing of a provider, or of one item of it, for a while."""
+        body = {"item": item, "until": until.isoformat(), "why": why}
+        return self._send("POST", f"/v1/providers/{quote(provider)}/pause", OrderAnswer, body)
+
+    def resume(self, provider: str, item: str | None = None) -> OrderAnswer:
+        """End a pause before its time."""
+        path = f"/v1/providers/{quote(provider)}/resume"
+        return self._send("POST", path, OrderAnswer, {"item": item})
+
+    def join(self, report: JoinReport) -> OrderAnswer:
+        """A host reports to the cluster."""
+        return self._send("POST", "/v1/hosts/join", OrderAnswer, json.loads(report.to_json()))
+
+    def drain(self, host: str, why: str) -> OrderAnswer:
+        """Close a provisioned host to new work."""
+        return self._send("POST", f"/v1/hosts/{quote(host)}/drain", OrderAnswer, {"why": why})
+
+    def open_host(self, host: str, why: str) -> OrderAnswer:
+        """Let a provisioned host take work again."""
+        return self._send("POST", f"/v1/hosts/{quote(host)}/open", OrderAnswer, {"why": why})
+
+    def report_bookings(self, occupied: Mapping[str, int | None]) -> OrderAnswer:
+        """Report what is in use of shared resources; None: unknown."""
+        return self._send("PUT", "/v1/bookings", OrderAnswer, {"occupied": dict(occupied)})
+
+    def publish_session(self, result: SessionResult) -> None:
+        """Publish a session's result; it replaces the one before."""
+        self._call("PUT", "/v1/session", content=result.to_json())
+
+    def post_snapshot(self, snapshot: Snapshot) -> None:
+        """Post the snapshot of a session."""
+        self._call("PUT", "/v1/snapshot", content=snapshot.to_json())
+
+    # ---------------------------------------------------------------- questions
+    def status(self) -> Status:
+        """Return where the controller is."""
+        return self._get("/v1/status", Status)
+
+    def requests(self) -> Iterator[RequestEntry]:
+        """Yield the requests that are open, or of which something lives."""
+        return self._pages("/v1/requests", RequestPage)
+
+    def request(self, name: str) -> RequestEntry:
+        """Return one request."""
+        return self._get(f"/v1/requests/{quote(name)}", RequestEntry)
+
+    def instances(self) -> Iterator[InstanceEntry]:
+        """Yield the instances that exist."""
+        return self._pages("/v1/instances", InstancePage)
+
+    def instance(self, name: str) -> InstanceEntry:
+        """Return one instance."""
+        return self._get(f"/v1/instances/{quote(name)}", InstanceEntry)
+
+    def grants(self) -> Iterator[GrantEntry]:
+        """Yield the grants of which the lender has not all back."""
+        return self._pages("/v1/grants", GrantPage)
+
+    def shared(self) -> Iterator[SharedEntry]:
+        """Yield the shared resources."""
+        return self._pages("/v1/shared", SharedPage)
+
+    def providers(self) -> Iterator[ProviderEntry]:
+        """Yield the providers."""
+        return self._pages("/v1/providers", ProviderPage)
+
+    def leases(self) -> Iterator[LeaseEntry]:
+        """Yield the leases."""
+        return self._pages("/v1/leases", LeasePage)
+
+    def costs(self) -> Costs:
+        """Return what everything costs."""
+        return self._get("/v1/costs", Costs)
+
+    def catalog(self) -> Catalog:
+        """Return what could be obtained, and what is on its way."""
+        return self._get("/v1/catalog", Catalog)
+
+    def bookings(self) -> Bookings:
+        """Return what is in use of shared resources."""
+        return self._get("/v1/bookings", Bookings)
+
+    def session(self) -> DemandMessage:
+        """Return the newest session result; its ``result`` is None when demand is unknown."""
+        return self._get("/v1/session", DemandMessage)
+
+    def snapshot(self) -> Snapshot:
+        """Return the newest snapshot that was posted."""
+        return self._get("/v1/snapshot", Snapshot)
+
+    def events(self, after: int = 0, limit: int = 1000) -> Iterator[EventEntry]:
+        """Yield the events behind a position, up to the present end."""
+        while True:
+            page = self._get(f"/v1/events?after={after}&limit={limit}", EventPage)
+            yield from page.items
+            if page.next is None:
+                return
+            after = page.next
+
+    def follow(
+        self, after: int | None = None, *, events: bool = True, session: bool = True
+    ) -> Iterator[Pushed]:
+        """Yield events and session results as they come, for ever; a lost connection is opened again where it was.
+
+        No event is skipped or repeated; of session results the newest comes at once, and those that nobody took in time are skipped.
+
+        Raises:
+            RejectedError: the controller refuses the caller.
+            TransientError: it could not be reached in all tries.
+        """
+        position = after
+        flags = f"events={str(events).lower()}&session={str(session).lower()}"
+        if position is None and events:
+            position = self.status().position
+        failures = 0
+        while True:
+            query = flags if position is None else f"{flags}&after={position}"
+            try:
+                with self._http.stream(
+                    "GET",
+                    f"{self._addresses[self._current]}/v1/stream?{query}",
+                    headers={"accept": "text/event-stream"},
+                    timeout=httpx.Timeout(10.0, read=SILENCE_S),
+                ) as response:
+                    if response.status_code != 200:
+                        response.read()
+                        raise _error_of(response)
+                    for pushed in _messages(response.iter_lines()):
+                        failures = 0
+                        if pushed.event is not None:
+                            position = pushed.event.position
+                        yield pushed
+            except (httpx.TransportError, TransientError) as error:
+                failures += 1
+                if failures >= self._attempts:
+                    raise TransientError(f"the stream cannot be followed: {error}") from None
+                self._next_address()
+            self._sleep(min(5.0, 0.1 * 2**failures))
+
+    # -------------------------------------------------------------------- calls
+    def _get(self, path: str, answer: type[F]) -> F:
+        return answer.from_json(self._call("GET", path).content, path)
+
+    def _pages(self, path: str, page: type[Any]) -> Iterator[Any]:
+        cursor = ""
+        while True:
+            got = self._get(f"{path}?limit=1000{cursor}", page)
+            yield from got.items
+            if got.next is None:
+                return
+            cursor = f"&cursor={got.next}"
+
+    def _send(
+        self, method: str, path: str, answer: type[F], document: Any, *, key: str | None = None
+    ) -> F:
+        response = self._call(
+            method,
+            path,
+            content=json.dumps(document),
+            headers={"idempotency-key": key or uuid4().hex},
+        )
+        return answer.from_json(response.content, path)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Call, again and again while it may help."""
+        retrying = Retrying(
+            retry=retry_if_exception_type(TransientError),
+            stop=stop_after_attempt(self._attempts),
+            wait=wait_random_exponential(multiplier=0.1, max=3.0),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retrying(self._try, method, path, content, headers)
+
+    def _try(
+        self, method: str, path: str, content: str | None, headers: Mapping[str, str] | None
+    ) -> httpx.Response:
+        more = dict(headers or {})
+        if content is not None:
+            more["content-type"] = "application/json"
+        try:
+            response = self._http.request(
+                method, f"{self._addresses[self._current]}{path}", content=content, headers=more
+            )
+        except httpx.TransportError as error:
+            self._next_address()
+            raise TransientError(f"{method} {path}: {type(error).__name__}: {error}") from None
+        if response.is_success:
+            return response
+        if response.status_code == 503:
+            self._next_address()
+        raise _error_of(response)
+
+    def _next_address(self) -> None:
+        self._current = (self._current + 1) % len(self._addresses)
+
+
+def _messages(lines: Iterable[str]) -> Iterator[Pushed]:
+    """Yield what a text/event-stream says; comments are left out."""
+    kind, data = "", ""
+    for line in lines:
+        if not line:
+            if kind == "event":
+                yield Pushed(event=EventEntry.from_json(data, "the stream"))
+            elif kind == "session":
+                yield Pushed(session=DemandMessage.from_json(data, "the stream"))
+            kind, data = "", ""
+            continue
+        name, _, value = line.partition(":")
+        if name == "event":
+            kind = value.strip()
+        elif name == "data":
+            data = value.removeprefix(" ")
+
+
+def _error_of(response: httpx.Response) -> XceError:
+    """Return the error that a response stands for."""
+    try:
+        problem = ProblemAnswer.from_json(response.content, "the answer")
+    except InputError:
+        message = f"{response.status_code} without a problem document; is this a controller?"
+        return TransientError(message) if response.status_code >= 502 else PermanentError(message)
+    if response.status_code in (429, 503):
+        return TransientError(f"{problem.detail} ({problem.code})")
+    if problem.problems:
+        return InputError(
+            "the message", [Problem(each.message, each.path) for each in problem.problems]
+        )
+    if response.status_code == 500:
+        return PermanentError(f"{problem.detail} (request {problem.request_id})")
+    known = _ERRORS.get(problem.code)
+    return CallError(problem) if known is None else known(problem.detail)

@@ -1,0 +1,104 @@
+"""Prometheus metrics of one controller, in a registry of its own."""
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from xce.adapters.controller.live import LiveController
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+_SIZES: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+
+
+class Metrics:
+    """What is counted; also the writer's watch."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._appends = Histogram(
+            "xce_append_seconds", "Time of one append", registry=self.registry, buckets=_SECONDS
+        )
+        self._batches = Histogram(
+            "xce_batch_orders", "Orders of one append", registry=self.registry, buckets=_SIZES
+        )
+        self._events = Counter("xce_events", "Events appended", registry=self.registry)
+        self._calls = Counter(
+            "xce_calls", "Calls answered", ("operation", "status"), registry=self.registry
+        )
+        self._call_seconds = Histogram(
+            "xce_call_seconds",
+            "Time of one call",
+            ("operation",),
+            registry=self.registry,
+            buckets=_SECONDS,
+        )
+        self._refusals = Counter(
+            "xce_refusals", "Calls refused for who called", ("why",), registry=self.registry
+        )
+        self.streams = Gauge("xce_streams", "Streams that are followed", registry=self.registry)
+        self._position = Gauge(
+            "xce_log_position", "Position of the last event", registry=self.registry
+        )
+        self._primary = Gauge(
+            "xce_primary", "1: this controller owns the log", registry=self.registry
+        )
+        self._session_age = Gauge(
+            "xce_session_age_seconds",
+            "Age of the newest session result; -1: none",
+            registry=self.registry,
+        )
+        self._hosts = Gauge(
+            "xce_instances", "Instances that exist", ("state",), registry=self.registry
+        )
+        self._open = Gauge("xce_requests", "Requests", ("state",), registry=self.registry)
+        self._units = Gauge(
+            "xce_shared_units", "Shared resources", ("resource", "part"), registry=self.registry
+        )
+        self._cost = Gauge("xce_cost_per_hour", "What lives costs per hour", registry=self.registry)
+
+    def batch(self, orders: int, events: int, seconds: float) -> None:
+        """A batch was appended."""
+        self._batches.observe(orders)
+        if events:
+            self._appends.observe(seconds)
+            self._events.inc(events)
+
+    def call(self, operation: str, status: int, seconds: float) -> None:
+        """A call was answered."""
+        self._calls.labels(operation, str(status)).inc()
+        self._call_seconds.labels(operation).observe(seconds)
+
+    def refusal(self, why: str) -> None:
+        """A call was refused for who called."""
+        self._refusals.labels(why).inc()
+
+    def text(self, live: LiveController) -> bytes:
+        """Return all metrics, with those of the present state."""
+        states: dict[str, int] = {}
+        requests: dict[str, int] = {}
+        totals, cost = live.read(
+            lambda views: (
+                views.projections.totals.all(),
+                views.projections.spending.per_hour(views.now),
+            )
+        )
+        inventory = live.read(lambda views: views.projections.inventory.view())
+        for instance in inventory.instances:
+            states[instance.state] = states.get(instance.state, 0) + 1
+        for request in inventory.requests:
+            requests[request.state] = requests.get(request.state, 0) + 1
+        for gauge, counts in ((self._hosts, states), (self._open, requests)):
+            gauge.clear()
+            for state, count in counts.items():
+                gauge.labels(state).set(count)
+        for total in totals:
+            for part in ("owned", "borrowed", "in_flight", "returning"):
+                self._units.labels(total.name, part).set(getattr(total, part))
+        session = live.feed.session
+        self._cost.set(float(cost))
+        self._position.set(live.feed.position)
+        self._primary.set(1 if live.ready else 0)
+        self._session_age.set(-1 if session is None else live.age_s(session))
+        return generate_latest(self.registry)

@@ -1,0 +1,250 @@
+"""``xce controller`` as a process: configuration, log, TLS, signals, and a stop that loses nothing."""
+
+import signal
+import ssl
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import structlog
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from xce.adapters.controller.access import Gate, read_tokens, require_name
+from xce.adapters.controller.app import COMMON_NAME, ControllerApp
+from xce.adapters.controller.calls import Service
+from xce.adapters.controller.live import LiveController, LiveSettings
+from xce.adapters.controller.metrics import Metrics
+from xce.adapters.settings.load import read_model
+from xce.adapters.store.open import open_log
+from xce.domain.engine.commands import DeclareShared
+from xce.domain.engine.messages import Caller, Role
+from xce.domain.errors import InputError, PermanentError
+from xce.domain.formats.controller_config import ControllerConfig, problems
+
+#: Who declares what the configuration has.
+CONFIGURATION: Final = Caller(Role.ADMIN, "configuration")
+_LOG = structlog.get_logger("xce.controller")
+
+
+def read_controller_config(path: Path) -> ControllerConfig:
+    """Return the configuration in a YAML file, with the names of files resolved against its folder.
+
+    Raises:
+        InputError: it cannot be read, or is wrong; it lists every problem with its line.
+    """
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError.of(str(path), f"cannot be read: {error}") from None
+    config = read_model(raw, str(path), ControllerConfig, problems)
+    folder = path.absolute().parent
+
+    def placed(name: str) -> str:
+        return str(folder / name)
+
+    tls = config.tls
+    if tls is not None:
+        for client in tls.clients:
+            require_name(client.name, str(path))
+        tls = tls.model_copy(
+            update={
+                "certificate": placed(tls.certificate),
+                "key": placed(tls.key),
+                "client_ca": None if tls.client_ca is None else placed(tls.client_ca),
+            }
+        )
+    log = config.log if "://" in config.log else placed(config.log)
+    return config.model_copy(update={"log": log, "tokens": placed(config.tokens), "tls": tls})
+
+
+def set_up_logging(*, pretty: bool | None = None) -> None:
+    """Log to stderr: one JSON line for each thing that happened; for people on a terminal."""
+    on_terminal = sys.stderr.isatty() if pretty is None else pretty
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+class _Protocol(H11Protocol):
+    """HTTP that tells the application whose certificate the TLS layer has verified."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Take the common name from the connection."""
+        certificate: Any = transport.get_extra_info("peercert") or {}
+        names = [
+            value
+            for part in certificate.get("subject", ())
+            for key, value in part
+            if key == "commonName"
+        ]
+        self.app_state = {**self.app_state, COMMON_NAME: names[0] if len(names) == 1 else None}
+        super().connection_made(transport)
+
+
+class _Server(uvicorn.Server):
+    """A server that tells its streams to end as soon as it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stop = stop
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came: stop, and go on to close the log. The library would raise it again and end the process before that."""
+        _LOG.info("stopping", signal=sig)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
+        self._stop()
+
+
+class ControllerService:
+    """One controller process, or the same in a thread of a test."""
+
+    def __init__(self, config: ControllerConfig) -> None:
+        """Read tokens and certificates; nothing is opened yet.
+
+        Raises:
+            InputError: a file is missing or wrong.
+        """
+        self.config = config
+        certificates = {
+            client.common_name: Caller(client.role, client.name)
+            for client in (config.tls.clients if config.tls is not None else ())
+        }
+        self._gate = Gate(read_tokens(Path(config.tokens)), certificates)
+        self._tls = None if config.tls is None else _tls_context(config)
+        self._server: _Server | None = None
+        self._app: ControllerApp | None = None
+
+    @property
+    def live(self) -> LiveController:
+        """The running controller."""
+        assert self._app is not None, "it runs"
+        return self._app.service.live
+
+    @property
+    def port(self) -> int:
+        """The port it listens on; 0: it does not yet."""
+        server = self._server
+        if server is None or not server.started:
+            return 0
+        port: int = server.servers[0].sockets[0].getsockname()[1]
+        return port
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, or ``stop``; what was acknowledged is on disk.
+
+        Raises:
+            XceError: the log cannot be opened or owned, or the address is taken.
+        """
+        config = self.config
+        metrics = Metrics()
+        settings = LiveSettings(
+            demand_time_to_live=config.demand_time_to_live, templates=config.templates
+        )
+        with open_log(config.log) as log:
+            live = LiveController(log, settings=settings, watch=metrics)
+            live.start()
+            try:
+                self._declare(live)
+                self._serve(live, metrics)
+            finally:
+                live.close()
+        _LOG.info("stopped", position=live.feed.position)
+
+    def stop(self) -> None:
+        """End as after a signal; may be called from another thread."""
+        if self._server is not None:
+            self._end_streams()
+            self._server.should_exit = True
+
+    def _declare(self, live: LiveController) -> None:
+        for pool in self.config.shared:
+            live.submit(
+                CONFIGURATION,
+                DeclareShared(
+                    pool.name,
+                    pool.owned,
+                    pool.provider,
+                    pool.max_borrow,
+                    pool.step,
+                    pool.idle_return_after,
+                    pool.min_hold,
+                ),
+            ).result()
+
+    def _serve(self, live: LiveController, metrics: Metrics) -> None:
+        config = self.config
+        self._app = app = ControllerApp(Service(live, config), self._gate, metrics)
+        uvicorn_config = uvicorn.Config(
+            app.asgi(),
+            host=config.listen.host,
+            port=config.listen.port,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(config.stop_within.total_seconds())),
+            timeout_keep_alive=30,
+            backlog=512,
+            h11_max_incomplete_event_size=64 * 1024,
+        )
+        uvicorn_config.load()
+        uvicorn_config.ssl = self._tls
+        self._server = server = _Server(uvicorn_config, self._end_streams)
+        _LOG.info(
+            "serving",
+            host=config.listen.host,
+            port=config.listen.port,
+            tls=self._tls is not None,
+            epoch=live.epoch,
+            position=live.feed.position,
+        )
+        try:
+            server.run()
+        except SystemExit:
+            raise PermanentError(
+                f"cannot listen on {config.listen.host} port {config.listen.port}; is it taken?"
+            ) from None
+
+    def _end_streams(self) -> None:
+        app = self._app
+        if app is not None:
+            app.end_streams()
+
+
+def _tls_context(config: ControllerConfig) -> ssl.SSLContext:
+    tls = config.tls
+    assert tls is not None, "called with TLS only"
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+    except (OSError, ssl.SSLError) as error:
+        raise InputError.of(
+            tls.certificate, f"no certificate and key to serve with: {error}"
+        ) from None
+    if tls.client_ca is not None:
+        try:
+            context.load_verify_locations(tls.client_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError.of(
+                tls.client_ca, f"no certificates of an authority: {error}"
+            ) from None
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
