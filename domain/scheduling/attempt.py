@@ -162,14 +162,13 @@ class Attempt:
         rooms = [most] * len(hosts)
         for name in dict.fromkeys((*task, *once)):
             column, a_task, fixed = core.column(name), task.get(name, 0), once.get(name, 0)
-            for index, place in enumerate(hosts):
-                if rooms[index] == 0:
-                    continue
-                left = column[place] - fixed
-                if left < a_task or left < 0:
-                    rooms[index] = 0
-                elif a_task > 0:
-                    rooms[index] = min(rooms[index], left // a_task)
+            if a_task > 0:
+                more = [(column[place] - fixed) // a_task for place in hosts]
+            else:
+                more = [most if column[place] >= fixed else 0 for place in hosts]
+            rooms = list(map(min, rooms, more))
+        if once:
+            rooms = [max(0, room) for room in rooms]
         barred = core.busy if part.is_exclusive else core.shut
         if barred:
             rooms = [

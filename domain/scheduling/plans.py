@@ -164,34 +164,57 @@ class _Partitions:
     """
 
     def __init__(self, core: State, attempt: Attempt) -> None:
-        part = attempt.part
-        assert part is not None, "the framework checked it"
-        most = attempt.most_hosts(core)
-        has_first = bool(part.request.job)
+        self._core = core
+        self._attempt = attempt
         self._plans_left = PLANS_MAX
-        self._groups: list[_Descending] = []
-        for hosts in _hosts_with_room(core, attempt, part):
-            rooms = attempt.rooms(core, hosts, first=False)
-            if not attempt.has_room_in_all(core, hosts, rooms):
-                continue
-            firsts = attempt.rooms(core, hosts, first=True) if has_first else None
-            descending = _Descending(attempt.tasks, rooms, firsts, most)
-            if descending.head is not None:
-                self._groups.append(descending)
+        self._groups: list[_Descending] | None = None
         self._last: list[int] | None = None
 
     def next(self, failed_at: int | None) -> Plan | None:
         """Return the greatest plan left of any group."""
-        if self._last is not None:
-            place = len(self._last) - 1 if failed_at is None else failed_at
-            for group in self._groups:
-                group.skip(self._last, place)
-        heads = [group.head for group in self._groups if group.head is not None]
+        last = self._last
+        if last is None and self._one_host_takes_all():
+            last = self._last = [self._attempt.tasks]
+            return tuple(last)
+        groups = self._started_groups()
+        if last is not None:
+            place = len(last) - 1 if failed_at is None else failed_at
+            for group in groups:
+                group.skip(last, place)
+        heads = [group.head for group in groups if group.head is not None]
         self._plans_left -= 1
         if not heads or self._plans_left < 0:
             return None
         self._last = max(heads)
         return tuple(self._last)
+
+    def _one_host_takes_all(self) -> bool:
+        """Return whether the first plan of all, one bucket, has a host; only where that is quickly seen."""
+        core, attempt, part = self._core, self._attempt, self._attempt.part
+        assert part is not None, "the framework checked it"
+        if not part.is_free or part.request.selector.same:
+            return False
+        view = core.view(part.scope)
+        amounts = part.request.bucket(attempt.tasks, first=True)
+        start = view.cursors.get(amounts, 0)
+        return core.first_fit(view.hosts, start, amounts, core.shut) >= 0
+
+    def _started_groups(self) -> "list[_Descending]":
+        if self._groups is None:
+            core, attempt, part = self._core, self._attempt, self._attempt.part
+            assert part is not None, "the framework checked it"
+            most = attempt.most_hosts(core)
+            has_first = bool(part.request.job)
+            self._groups = []
+            for hosts in _hosts_with_room(core, attempt, part):
+                rooms = attempt.rooms(core, hosts, first=False)
+                if not attempt.has_room_in_all(core, hosts, rooms):
+                    continue
+                firsts = attempt.rooms(core, hosts, first=True) if has_first else None
+                descending = _Descending(attempt.tasks, rooms, firsts, most)
+                if descending.head is not None:
+                    self._groups.append(descending)
+        return self._groups
 
     def close(self) -> None:
         """Forget what hosts could take."""
