@@ -147,7 +147,7 @@ class Tightening:
         self._prime = prime
         self._jobs = jobs
         self._limit = prime.spent + budget
-        self.order = order
+        self.order: list[Offer] = order
         self.counts = counts
         self.run = run
         self.is_proved = False

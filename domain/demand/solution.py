@@ -42,7 +42,7 @@ class Solution:
     ) -> None:
         self.catalog = catalog
         self.jobs = jobs
-        self.order = order
+        self.order: list[Offer] = order
         self.counts = counts
         self.run = run
         self.left_out = left_out

@@ -107,10 +107,10 @@ def try_alternative(
                 if records is not None:
                     records.append(attempt.record)
                 return None
+        return Placed(job, alternative, tasks, context)
     except BaseException:
         undo(core, context)
         raise
-    return Placed(job, alternative, tasks, context)
 
 
 def undo(core: State, context: Context) -> None:
