@@ -8,6 +8,7 @@ from eventsourcing.persistence import ApplicationRecorder, StoredEvent
 from eventsourcing.popo import POPOFactory
 
 from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.seat import Seat, SoleSeat
 from xce.domain.errors import ConflictError, StaleEpochError
 from xce.domain.events.digest import GENESIS
 from xce.domain.events.recorded import Head
@@ -53,6 +54,10 @@ class MemoryRecorder(LogRecorder):
         with self._lock:
             self._fences[name] = self._fences.get(name, 0) + 1
             return self._fences[name]
+
+    def seat(self) -> Seat:
+        """Return a seat that is always free."""
+        return SoleSeat()
 
     def select_events(
         self,

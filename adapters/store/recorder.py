@@ -17,6 +17,7 @@ from eventsourcing.persistence import (
     Subscription,
 )
 
+from xce.adapters.store.seat import Seat
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.digest import link
 from xce.domain.events.recorded import Head
@@ -94,6 +95,10 @@ class LogRecorder(ApplicationRecorder):
     @abstractmethod
     def move_fence(self, name: str) -> int:
         """Move a fence one further and return where it is."""
+
+    @abstractmethod
+    def seat(self) -> Seat:
+        """Return the seat of the log's primary, for this process; the caller closes it."""
 
     def problems(self) -> list[str]:
         """Return what is wrong with the storage itself, as far as the backend can tell."""

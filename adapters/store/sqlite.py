@@ -34,6 +34,8 @@ from eventsourcing.sqlite import (
 )
 
 from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.seat import Seat
+from xce.adapters.store.seat_file import FileSeat
 from xce.domain.errors import (
     BrokenLogError,
     ConflictError,
@@ -261,6 +263,10 @@ class SQLiteLogRecorder(LogRecorder):
                 (name,),
             ).fetchall()
             return cast("int", row[0])
+
+    def seat(self) -> Seat:
+        """Return the seat of the log's primary, for this process."""
+        return FileSeat(self._datastore.path)
 
     def problems(self) -> list[str]:
         """Return what SQLite's own check of the file finds."""

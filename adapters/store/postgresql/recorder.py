@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final, LiteralString, TypeVar, cast
+from typing import Final, LiteralString, TypeVar, cast
 from uuid import UUID
 
 import psycopg
@@ -23,8 +23,18 @@ from eventsourcing.persistence import StoredEvent
 from psycopg.types.numeric import Int8
 
 from xce.adapters.store.postgresql.schema import query
-from xce.adapters.store.postgresql.sessions import Session, Sessions, rows_of, translated
+from xce.adapters.store.postgresql.seat import SessionSeat
+from xce.adapters.store.postgresql.sessions import (
+    Identity,
+    Session,
+    Sessions,
+    end_session,
+    identity_of,
+    rows_of,
+    translated,
+)
 from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.seat import Seat
 from xce.domain.errors import (
     BrokenLogError,
     ConflictError,
@@ -39,8 +49,6 @@ T = TypeVar("T")
 
 #: The largest bigint.
 INTEGER_MAX: Final = 2**63 - 1
-#: How long the end of a session of ours is waited for, after its connection was lost.
-END_WAIT_MS: Final = 5_000
 
 _APPEND: Final[LiteralString] = """
 WITH moved AS (
@@ -78,8 +86,6 @@ SELECT name, current_setting(name) FROM unnest(ARRAY[
     'synchronous_commit', 'lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout', 'default_transaction_isolation'
 ]) AS name
 """
-_SELF: Final = b"SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-_END_SESSION: Final = b"SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class _Doubt:
     """
 
     rows: tuple[Row, ...]
-    session: tuple[Any, ...]
+    session: Identity
 
 
 class PostgresqlLogRecorder(LogRecorder):
@@ -112,7 +118,7 @@ class PostgresqlLogRecorder(LogRecorder):
         self._shown = sessions.address.shown
         self._lock = Lock()
         self._writer: Session | None = None
-        self._writer_session: tuple[Any, ...] = ()
+        self._writer_session: Identity = ()
         self._end = _End(Head(0, GENESIS), -1, {})  # no log has this; so the first append reads
         self._doubt: _Doubt | None = None
         #: Stored although the caller was told that nobody knows; for the call that is repeated.
@@ -251,7 +257,7 @@ class PostgresqlLogRecorder(LogRecorder):
         """
         if self._writer is None:
             self._writer = self._sessions.connect()
-            (self._writer_session,) = self._ask(self._writer, _SELF)
+            self._writer_session = self._identity(self._writer)
         writer = self._writer
         self._doubt = _Doubt(tuple(rows), self._writer_session)
         try:
@@ -288,7 +294,7 @@ class PostgresqlLogRecorder(LogRecorder):
         session = self._sessions.connect()
         try:
             # What the old session has not done by now it will not do: first it ends, then the log is asked.
-            rows_of(session, _END_SESSION, (END_WAIT_MS, *doubt.session))
+            end_session(session, doubt.session)
             with session.transaction():
                 self._end = self._locked_end(session)  # waits for it, should it still be there
                 saved = doubt.rows and rows_of(
@@ -347,13 +353,17 @@ class PostgresqlLogRecorder(LogRecorder):
         rows = self._sessions.read(lambda s: rows_of(s, self._stream + order, values))
         return [StoredEvent(*row) for row in rows]
 
+    def seat(self) -> Seat:
+        """Return the seat of the log's primary, for this process."""
+        return SessionSeat(self._sessions)
+
     def settings(self) -> dict[str, str]:
         """Return the settings of our sessions that durability and waiting hang on."""
         return dict(self._sessions.read(lambda s: rows_of(s, _SETTINGS)))
 
-    def _ask(self, session: Session, question: bytes) -> list[tuple[Any, ...]]:
+    def _identity(self, writer: Session) -> Identity:
         try:
-            return rows_of(session, question)
+            return identity_of(writer)
         except psycopg.Error as error:
             self._drop_writer()
             raise translated(error, self._shown) from None

@@ -6,6 +6,7 @@ Schema 1, in a schema (namespace) of its own::
     stored_events  position PRIMARY KEY, originator_id, originator_version, topic, state (JSON as bytes), digest (SHA-256)
     log_head       one row: position and digest of the last event; changes: moves of fences that came without an event
     fences         name, epoch
+    seat           one row: the primary, see ``seat.py``
 
 Made once, whole or not at all, by whoever comes first: the others wait at an advisory lock.
 """
@@ -49,6 +50,14 @@ CREATE TABLE {schema}.fences (
     name text COLLATE "C" PRIMARY KEY,
     epoch bigint NOT NULL
 );
+CREATE TABLE {schema}.seat (
+    id integer PRIMARY KEY CHECK (id = 1),
+    epoch bigint NOT NULL,
+    beat bigint NOT NULL,
+    name text NOT NULL,
+    url text NOT NULL,
+    application text NOT NULL
+) WITH (fillfactor = 10);
 INSERT INTO {schema}.log_head VALUES (1, 0, {genesis}, 0);
 INSERT INTO {schema}.about VALUES (1, {version});
 """
@@ -108,7 +117,7 @@ def _version(session: Session, sessions: Sessions) -> int | None:
         )
     try:
         rows = rows_of(session, query(schema, "SELECT version FROM {schema}.about"))
-        for table in ("stored_events", "log_head", "fences"):
+        for table in ("stored_events", "log_head", "fences", "seat"):
             if table not in names:
                 raise InputError.of(shown, f"is not a whole log: no table {schema}.{table}")
     except (psycopg.errors.UndefinedColumn, psycopg.errors.InsufficientPrivilege) as error:

@@ -207,6 +207,26 @@ class Sessions:
             session.close()
 
 
+#: What tells a session on the server from all others: its process id and its start.
+Identity = tuple[Any, ...]
+
+_SELF: Final = b"SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_SESSION: Final = b"SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+#: How long the end of a session is waited for.
+END_WAIT_MS: Final = 5_000
+
+
+def identity_of(session: Session) -> Identity:
+    """Return what tells a session from all others."""
+    (identity,) = rows_of(session, _SELF)
+    return identity
+
+
+def end_session(session: Session, identity: Identity) -> None:
+    """End another session of ours, whose connection was lost, and return when it has ended; what it has not done by then it will not do."""
+    rows_of(session, _END_SESSION, (END_WAIT_MS, *identity))
+
+
 def rows_of(session: Session, query: bytes, parameters: Any = None) -> list[tuple[Any, ...]]:
     """Return all rows of a query, in the binary format: numbers and bytes come without text in between."""
     return session.execute(query, parameters, binary=True).fetchall()
