@@ -36,9 +36,9 @@ def test_what_a_page_shows_is_what_happens(
     path = ROOT / page
     text = path.read_text(encoding="utf-8")
     steps = read_page(text)
-    for command in steps.before:
-        printed = shell.run(command)
-        assert shell.code == 0, f"{command}\n{printed}"
+    for earlier in steps.before:
+        said = shell.run(earlier)
+        assert shell.code == 0, f"{earlier}\n{said}"
 
     answers = list(done(steps, shell))
 
