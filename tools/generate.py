@@ -22,7 +22,9 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_configuration
     import generate_demand_picture
     import generate_events
+    import generate_formats
     import generate_readme
+    import generate_rest
     import generate_roles
     import generate_schemas
 
@@ -32,7 +34,9 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_configuration,
         generate_demand_picture,
         generate_events,
+        generate_formats,
         generate_readme,
+        generate_rest,
         generate_roles,
     )
     return [module.pages for module in modules]

@@ -214,22 +214,26 @@ in another run, whatever else has changed. A tag that is asked again gets the an
 
 def pages() -> Iterator[tuple[str, str]]:
     """Yield the one page."""
-    yield PATH, HEAD + "".join(text for path, model in PARTS for text in _part(path, model))
+    yield PATH, HEAD + "".join(text for path, model in PARTS for text in part(path, model, MEANING))
 
 
-def _part(path: str, model: type[BaseModel]) -> Iterator[str]:
-    schema = model.model_json_schema(by_alias=False)
+def part(
+    path: str, model: type[BaseModel], meanings: Mapping[str, str], *, by_alias: bool = False
+) -> Iterator[str]:
+    """Yield the section of one model: its keys with type, default and meaning."""
+    schema = model.model_json_schema(by_alias=by_alias)
     yield f"\n### {path}\n\n{_first_paragraph(model)}\n\n| key | value | default | meaning |\n|---|---|---|---|\n"
     for name, field in model.model_fields.items():
-        found: Mapping[str, Any] = schema["properties"][name]
-        meaning = field.description or _meaning(model, name)
-        yield f"| `{name}` | {_type(found, schema)} | {_default(field)} | {_cell(meaning)} |\n"
+        key = (field.alias or name) if by_alias else name
+        found: Mapping[str, Any] = schema["properties"][key]
+        meaning = field.description or _meaning(model, name, meanings)
+        yield f"| `{key}` | {_type(found, schema)} | {_default(field)} | {_cell(meaning)} |\n"
 
 
-def _meaning(model: type[BaseModel], name: str) -> str:
+def _meaning(model: type[BaseModel], name: str, meanings: Mapping[str, str]) -> str:
     for owner in model.__mro__:
-        if f"{owner.__name__}.{name}" in MEANING:
-            return MEANING[f"{owner.__name__}.{name}"]
+        if f"{owner.__name__}.{name}" in meanings:
+            return meanings[f"{owner.__name__}.{name}"]
     raise SystemExit(
         f"no meaning of {model.__name__}.{name}: give the field a description, or add it to MEANING"
     )
