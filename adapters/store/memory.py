@@ -7,7 +7,15 @@ from uuid import UUID
 from eventsourcing.persistence import ApplicationRecorder, StoredEvent
 from eventsourcing.popo import POPOFactory
 
-from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.recorder import (
+    Fencing,
+    LogRecorder,
+    NewRow,
+    Row,
+    SnapshotRow,
+    chain,
+    originator_text,
+)
 from xce.adapters.store.seat import Seat, SoleSeat
 from xce.domain.errors import ConflictError, StaleEpochError
 from xce.domain.events.digest import GENESIS
@@ -58,6 +66,13 @@ class MemoryRecorder(LogRecorder):
     def seat(self) -> Seat:
         """Return a seat that is always free."""
         return SoleSeat()
+
+    def keep_snapshot(self, rows: Sequence[SnapshotRow]) -> None:
+        """Keep nothing: the log goes with the process too."""
+
+    def snapshot_rows(self, code: str) -> list[SnapshotRow]:
+        """Return nothing."""
+        return []
 
     def select_events(
         self,

@@ -24,6 +24,8 @@ from xce.domain.events.recorded import Head
 
 #: Rows read from the log at once.
 PAGE_ROWS: Final = 2000
+#: So many snapshots of the projections are kept, the last ones.
+SNAPSHOTS_KEPT: Final = 2
 
 
 class Row(NamedTuple):
@@ -44,6 +46,17 @@ class NewRow(NamedTuple):
     originator_version: int
     topic: str
     state: bytes
+
+
+class SnapshotRow(NamedTuple):
+    """One projection at one position: see ``snapshots.py``."""
+
+    position: int
+    digest: bytes
+    code: str
+    name: str
+    kept: bytes
+    sum: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +112,18 @@ class LogRecorder(ApplicationRecorder):
     @abstractmethod
     def seat(self) -> Seat:
         """Return the seat of the log's primary, for this process; the caller closes it."""
+
+    @abstractmethod
+    def keep_snapshot(self, rows: Sequence[SnapshotRow]) -> None:
+        """Store the rows of one snapshot, all or nothing, and let all but the last ``SNAPSHOTS_KEPT`` go.
+
+        Raises:
+            TransientError, PermanentError, BrokenLogError: it cannot be stored, which harms nobody.
+        """
+
+    @abstractmethod
+    def snapshot_rows(self, code: str) -> list[SnapshotRow]:
+        """Return the rows of all snapshots that this code made; none where there are none or they cannot be read."""
 
     def problems(self) -> list[str]:
         """Return what is wrong with the storage itself, as far as the backend can tell."""

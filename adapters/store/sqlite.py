@@ -6,6 +6,8 @@ Schema 1::
     log_head       one row: position and digest of the last event
     fences         name, epoch
 
+and, once a snapshot of the projections was kept (``snapshots.py``), ``projection_snapshots``, which may be dropped at any time.
+
 Every append is one transaction that writes first (the head's row: that takes the write lock), then compares the fences, then inserts.
 """
 
@@ -33,7 +35,16 @@ from eventsourcing.sqlite import (
     SQLiteFactory,
 )
 
-from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.recorder import (
+    SNAPSHOTS_KEPT,
+    Fencing,
+    LogRecorder,
+    NewRow,
+    Row,
+    SnapshotRow,
+    chain,
+    originator_text,
+)
 from xce.adapters.store.seat import Seat
 from xce.adapters.store.seat_file import FileSeat
 from xce.domain.errors import (
@@ -78,6 +89,14 @@ _TABLES: Final = (
     """,
     "CREATE TABLE fences (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL) STRICT",
 )
+
+#: What was folded, by position and projection; made when it is first needed, and dropped by whoever likes.
+_SNAPSHOTS: Final = """
+CREATE TABLE IF NOT EXISTS projection_snapshots (
+    position INTEGER NOT NULL, digest BLOB NOT NULL, code TEXT NOT NULL, name TEXT NOT NULL, kept BLOB NOT NULL, sum BLOB NOT NULL,
+    PRIMARY KEY (position, name)
+) STRICT
+"""
 
 #: SQLite's primary result codes by what the caller does next; all others are damage.
 _TRANSIENT: Final = frozenset(
@@ -267,6 +286,31 @@ class SQLiteLogRecorder(LogRecorder):
     def seat(self) -> Seat:
         """Return the seat of the log's primary, for this process."""
         return FileSeat(self._datastore.path)
+
+    def keep_snapshot(self, rows: Sequence[SnapshotRow]) -> None:
+        """Store the rows of one snapshot in place of the oldest."""
+        with self._writing() as writer:
+            writer.execute(_SNAPSHOTS)
+        with self._writing() as writer:
+            writer.execute(
+                "DELETE FROM projection_snapshots WHERE position = ? OR position NOT IN"
+                " (SELECT DISTINCT position FROM projection_snapshots ORDER BY position DESC LIMIT ?)",
+                (rows[0].position, SNAPSHOTS_KEPT - 1),
+            )
+            writer.executemany("INSERT INTO projection_snapshots VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+    def snapshot_rows(self, code: str) -> list[SnapshotRow]:
+        """Return the rows of all snapshots that this code made."""
+        try:
+            with self._datastore.reading() as cursor:
+                cursor.sqlite_cursor.row_factory = None
+                cursor.execute(
+                    "SELECT position, digest, code, name, kept, sum FROM projection_snapshots WHERE code = ?",
+                    (code,),
+                )
+                return list(map(SnapshotRow._make, cursor.fetchall()))
+        except BrokenLogError:  # no such table, or a damaged one: the events are what counts
+            return []
 
     def problems(self) -> list[str]:
         """Return what SQLite's own check of the file finds."""

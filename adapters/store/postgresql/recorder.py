@@ -33,7 +33,16 @@ from xce.adapters.store.postgresql.sessions import (
     rows_of,
     translated,
 )
-from xce.adapters.store.recorder import Fencing, LogRecorder, NewRow, Row, chain, originator_text
+from xce.adapters.store.recorder import (
+    SNAPSHOTS_KEPT,
+    Fencing,
+    LogRecorder,
+    NewRow,
+    Row,
+    SnapshotRow,
+    chain,
+    originator_text,
+)
 from xce.adapters.store.seat import Seat
 from xce.domain.errors import (
     BrokenLogError,
@@ -80,6 +89,10 @@ UNION ALL SELECT 2, NULL, NULL, name, epoch FROM {schema}.fences
 _STREAM: Final[LiteralString] = """
 SELECT originator_id, originator_version, topic, state FROM {schema}.stored_events
 WHERE originator_id = %s AND originator_version > %s AND originator_version <= %s
+"""
+_DROP_SNAPSHOTS: Final[LiteralString] = """
+DELETE FROM {schema}.snapshots WHERE position = %s OR position NOT IN
+    (SELECT DISTINCT position FROM {schema}.snapshots ORDER BY position DESC LIMIT %s)
 """
 _SETTINGS: Final = b"""
 SELECT name, current_setting(name) FROM unnest(ARRAY[
@@ -137,6 +150,14 @@ class PostgresqlLogRecorder(LogRecorder):
         self._fences = query(schema, "SELECT name, epoch FROM {schema}.fences")
         self._count_change = query(
             schema, "UPDATE {schema}.log_head SET changes = changes + 1 WHERE id = 1"
+        )
+        self._drop_snapshots = query(schema, _DROP_SNAPSHOTS)
+        self._keep_snapshot = query(
+            schema, "INSERT INTO {schema}.snapshots VALUES (%s, %s, %s, %s, %s, %s)"
+        )
+        self._snapshot_rows = query(
+            schema,
+            "SELECT position, digest, code, name, kept, sum FROM {schema}.snapshots WHERE code = %s",
         )
         self._digest = query(
             schema, "SELECT digest FROM {schema}.stored_events WHERE position = %s"
@@ -352,6 +373,25 @@ class PostgresqlLogRecorder(LogRecorder):
         )
         rows = self._sessions.read(lambda s: rows_of(s, self._stream + order, values))
         return [StoredEvent(*row) for row in rows]
+
+    def keep_snapshot(self, rows: Sequence[SnapshotRow]) -> None:
+        """Store the rows of one snapshot in place of the oldest; over a session of a reader, so that no append waits."""
+        self._require_writable()
+
+        def keep(session: Session) -> None:
+            with session.transaction():
+                session.execute(self._drop_snapshots, (rows[0].position, SNAPSHOTS_KEPT - 1))
+                session.cursor().executemany(self._keep_snapshot, rows)
+
+        self._sessions.read(keep)
+
+    def snapshot_rows(self, code: str) -> list[SnapshotRow]:
+        """Return the rows of all snapshots that this code made."""
+        try:
+            rows = self._sessions.read(lambda s: rows_of(s, self._snapshot_rows, (code,)))
+        except BrokenLogError:  # no such table, or a damaged one: the events are what counts
+            return []
+        return list(map(SnapshotRow._make, rows))
 
     def seat(self) -> Seat:
         """Return the seat of the log's primary, for this process."""

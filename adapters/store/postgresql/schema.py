@@ -7,6 +7,7 @@ Schema 1, in a schema (namespace) of its own::
     log_head       one row: position and digest of the last event; changes: moves of fences that came without an event
     fences         name, epoch
     seat           one row: the primary, see ``seat.py``
+    snapshots      what was folded, by position and projection, see ``snapshots.py``; may be emptied at any time
 
 Made once, whole or not at all, by whoever comes first: the others wait at an advisory lock.
 """
@@ -58,6 +59,15 @@ CREATE TABLE {schema}.seat (
     url text NOT NULL,
     application text NOT NULL
 ) WITH (fillfactor = 10);
+CREATE TABLE {schema}.snapshots (
+    position bigint NOT NULL,
+    digest bytea NOT NULL,
+    code text NOT NULL,
+    name text NOT NULL,
+    kept bytea NOT NULL,
+    sum bytea NOT NULL,
+    PRIMARY KEY (position, name)
+);
 INSERT INTO {schema}.log_head VALUES (1, 0, {genesis}, 0);
 INSERT INTO {schema}.about VALUES (1, {version});
 """
@@ -117,7 +127,7 @@ def _version(session: Session, sessions: Sessions) -> int | None:
         )
     try:
         rows = rows_of(session, query(schema, "SELECT version FROM {schema}.about"))
-        for table in ("stored_events", "log_head", "fences", "seat"):
+        for table in ("stored_events", "log_head", "fences", "seat", "snapshots"):
             if table not in names:
                 raise InputError.of(shown, f"is not a whole log: no table {schema}.{table}")
     except (psycopg.errors.UndefinedColumn, psycopg.errors.InsufficientPrivilege) as error:
