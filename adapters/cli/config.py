@@ -1,5 +1,6 @@
 """``xce config check FILE``: whether a configuration can be used, and what it amounts to."""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -37,6 +38,7 @@ class CheckedConfig(Format):
     file: str
     fit: bool
     problems: tuple[ProblemEntry, ...] = ()
+    warnings: tuple[str, ...] = ()
     summary: ConfigSummary | None = None
 
 
@@ -55,12 +57,26 @@ def check(
             raise
         terminal.write_json(_unfit(source, error).to_json())
         raise typer.Exit(exit_codes.USAGE) from None
-    summary = summary_of(config)
+    summary, warnings = summary_of(config), tuple(warnings_of(config))
     if as_json:
-        terminal.write_json(CheckedConfig(file=source, fit=True, summary=summary).to_json())
+        checked = CheckedConfig(file=source, fit=True, warnings=warnings, summary=summary)
+        terminal.write_json(checked.to_json())
     else:
         for line in _for_people(source, summary):
             terminal.out.print(line, markup=False, highlight=False, soft_wrap=True)
+        for warning in warnings:
+            terminal.err.print(f"warning: {warning}", soft_wrap=True)
+
+
+def warnings_of(config: SimulationConfig) -> Iterator[str]:
+    """Yield what is allowed and is hardly meant: hosts without slots, on which no job starts that takes any."""
+    for i, group in enumerate(config.cluster.hosts):
+        if not group.total.get("slots"):
+            yield f"cluster.hosts[{i}]: {group.name} has no slots in total"
+    for i, provider in enumerate(config.providers):
+        for j, offer in enumerate(provider.templates):
+            if not offer.provides.get("slots"):
+                yield f"providers[{i}].templates[{j}]: {offer.template_id} provides no slots"
 
 
 def summary_of(config: SimulationConfig) -> ConfigSummary:

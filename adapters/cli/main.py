@@ -50,11 +50,11 @@ def root(
 
 
 config_app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
-config_app.command("check")(config.check)
+config_app.command("check", epilog="Example: xce config check examples/small.yaml")(config.check)
 
-app.command("demo")(demo.command)
-app.command("session")(session.command)
-app.command("policy")(policy.policy)
+app.command("demo", epilog="Example: xce demo --out /tmp/demo --seed 8")(demo.command)
+app.command("session", epilog="Example: xce session examples/evening.json")(session.command)
+app.command("policy", epilog="Example: xce policy examples/round.json")(policy.policy)
 app.add_typer(sim.app, name="sim")
 app.add_typer(replay.app, name="replay")
 app.add_typer(audit.app, name="audit")

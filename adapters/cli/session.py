@@ -17,6 +17,7 @@ from xce.domain.formats.session_result import (
     Reason,
     ReasonKind,
     SessionResult,
+    Tightness,
 )
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.scheduling.session import run_session
@@ -86,9 +87,13 @@ def render(result: SessionResult, console: Console) -> None:
         if number:
             console.print()
         console.print(Text(title, style="bold"))
-        console.print(table)
+        terminal.print_table(table, console)
     if not shown:
         console.print("nothing to do")
+    if result.demand.tight is Tightness.BUDGET:
+        console.print(
+            "\nThe budget of placements ran out before every host was shown to be needed."
+        )
     for line in result.trace or ():
         console.print(cell(line), soft_wrap=True)
     for warning in result.warnings:

@@ -54,3 +54,19 @@ def test_an_unfit_configuration_as_json_lists_its_problems_and_ends_with_2(
     assert (answer["fit"], answer["summary"]) == (False, None)
     (problem,) = answer["problems"]
     assert (problem["line"], problem["path"]) == (7, "cluster.shared[0].owned")
+
+
+def test_hosts_without_slots_are_fit_and_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "cluster: {hosts: [{name: n1, total: {slot: 8}}]}\n")
+
+    check(file)
+    captured = capsys.readouterr()
+    assert "is fit for use" in captured.out
+    assert captured.err == "warning: cluster.hosts[0]: n1 has no slots in total\n"
+
+    check(file, as_json=True)
+    assert json.loads(capsys.readouterr().out)["warnings"] == [
+        "cluster.hosts[0]: n1 has no slots in total"
+    ]
