@@ -73,7 +73,7 @@ class ControllerApp:
         self._failures = Rates(limits.failures_per_second, limits.failures_per_second * 4, clock)
         self._streams = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.endpoints = (*self._own_endpoints(), *orders.ENDPOINTS, *questions.ENDPOINTS)
+        self.endpoints = (*own_endpoints(self), *orders.ENDPOINTS, *questions.ENDPOINTS)
         self._document = json.dumps(openapi.document(self.endpoints))
 
     def asgi(self) -> Starlette:
@@ -92,41 +92,6 @@ class ControllerApp:
             exception_handlers={HTTPException: self._unrouted, Exception: self._unrouted},
         )
 
-    def _own_endpoints(self) -> tuple[Endpoint, ...]:
-        following = (
-            Parameter(
-                "after",
-                "query",
-                "position of the last event that is known; without it only new ones come",
-                {"type": "integer", "minimum": 0, "maximum": questions.POSITION_MAX},
-            ),
-            Parameter("events", "query", "false: no events", {"type": "boolean", "default": True}),
-            Parameter(
-                "session",
-                "query",
-                "false: no session results",
-                {"type": "boolean", "default": True},
-            ),
-        )
-        return (
-            Endpoint("GET", "/readyz", "Whether orders are taken", self._ready, Health, open=True),
-            Endpoint("GET", "/v1/openapi.json", "This document", self._openapi, None, open=True),
-            Endpoint(
-                "GET", "/metrics", "Prometheus metrics", self._metrics, None, Question.METRICS
-            ),
-            Endpoint(
-                "GET",
-                "/v1/stream",
-                "Follow events and session results",
-                self._follow,
-                None,
-                Question.STREAM,
-                None,
-                following,
-                stream=True,
-            ),
-        )
-
     def end_streams(self) -> None:
         """Tell those who follow that this is the end; from any thread, and from a signal handler."""
         loop = self._loop
@@ -134,21 +99,21 @@ class ControllerApp:
             loop.call_soon_threadsafe(self.stopping.set)
 
     # --------------------------------------------------------------- endpoints
-    async def _ready(self, call: Call) -> Reply:
+    async def ready_endpoint(self, call: Call) -> Reply:
         """Whether orders are taken."""
         if not self.service.live.ready:
             raise NotReadyError("the controller takes no orders now")
         return Reply(Health())
 
-    async def _openapi(self, call: Call) -> Reply:
+    async def openapi_endpoint(self, call: Call) -> Reply:
         """This interface as an OpenAPI document."""
         return Reply(text=self._document)
 
-    async def _metrics(self, call: Call) -> Reply:
+    async def metrics_endpoint(self, call: Call) -> Reply:
         """Metrics in Prometheus' text format."""
         return Reply(text=self.metrics.text(self.service.live).decode())
 
-    async def _follow(self, call: Call) -> Reply:
+    async def follow_endpoint(self, call: Call) -> Reply:
         """Server-Sent Events. `event: session` has the newest session result (at once, and then each newer one; what was not
         taken in time is skipped); `event: event` has one event of the log, its position as id, none skipped."""
         raise AssertionError("a stream is not a reply")
@@ -322,6 +287,46 @@ class ControllerApp:
                 peer=request.client.host if request.client is not None else None,
             )
         structlog.contextvars.clear_contextvars()
+
+
+def own_endpoints(app: Any = None) -> tuple[Endpoint, ...]:
+    """Return the endpoints that are answered by the application itself; without one, for docs only."""
+    of: Any = ControllerApp if app is None else app
+    following = (
+        Parameter(
+            "after",
+            "query",
+            "position of the last event that is known; without it only new ones come",
+            {"type": "integer", "minimum": 0, "maximum": questions.POSITION_MAX},
+        ),
+        Parameter("events", "query", "false: no events", {"type": "boolean", "default": True}),
+        Parameter(
+            "session",
+            "query",
+            "false: no session results",
+            {"type": "boolean", "default": True},
+        ),
+    )
+    return (
+        Endpoint(
+            "GET", "/readyz", "Whether orders are taken", of.ready_endpoint, Health, open=True
+        ),
+        Endpoint("GET", "/v1/openapi.json", "This document", of.openapi_endpoint, None, open=True),
+        Endpoint(
+            "GET", "/metrics", "Prometheus metrics", of.metrics_endpoint, None, Question.METRICS
+        ),
+        Endpoint(
+            "GET",
+            "/v1/stream",
+            "Follow events and session results",
+            of.follow_endpoint,
+            None,
+            Question.STREAM,
+            None,
+            following,
+            stream=True,
+        ),
+    )
 
 
 class _Entry:

@@ -32,15 +32,15 @@ class Client(Format):
     """A client certificate that stands for a caller."""
 
     common_name: Name = Field(description="of the certificate's subject")
-    role: Role
-    name: Name
+    role: Role = Field(description="what its owner may do")
+    name: Name = Field(description="of the caller; events name it")
 
 
 class Tls(Format):
     """Files in PEM form; a relative name starts at the configuration's folder."""
 
-    certificate: Name
-    key: Name
+    certificate: Name = Field(description="of the controller, with its chain")
+    key: Name = Field(description="of the certificate")
     client_ca: Name | None = Field(
         default=None, description="who signs client certificates; null: none are asked for"
     )
@@ -69,8 +69,8 @@ class Limits(Format):
 class LeaseTerms(Format):
     """Bounds on the terms of leases."""
 
-    minimum: Duration = timedelta(seconds=3)
-    maximum: Duration = timedelta(hours=1)
+    minimum: Duration = Field(default=timedelta(seconds=3), description="shortest term")
+    maximum: Duration = Field(default=timedelta(hours=1), description="longest term")
 
 
 class ControllerConfig(Format):

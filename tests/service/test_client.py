@@ -123,7 +123,7 @@ def answering(*statuses: int) -> tuple[httpx.MockTransport, list[httpx.Request]]
     def handle(request: httpx.Request) -> httpx.Response:
         calls.append(request)
         status = statuses[min(len(calls), len(statuses)) - 1]
-        problem = {
+        problem: dict[str, object] = {
             "type": "t", "title": "t", "status": status, "detail": "d", "instance": "/", "code": "stale-version",
             "request_id": "r", "problems": [],
         }  # fmt: skip

@@ -72,15 +72,18 @@ def test_a_certificate_of_somebody_else_does_not_get_through(
     with serving(tmp_path, authority) as service:
         forged = context(tmp_path, authority, "p1.example", trustme.CA())
 
-        port = int(service.address.rpartition(":")[2])
-        with (
-            socket.create_connection(("127.0.0.1", port)) as plain,
-            pytest.raises((ssl.SSLError, ConnectionError)),
-            forged.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
-        ):
-            wrapped.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-            if not wrapped.recv(1):
-                raise ConnectionError("closed")
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            say_hello(int(service.address.rpartition(":")[2]), forged)
+
+
+def say_hello(port: int, verify: ssl.SSLContext) -> None:
+    with (
+        socket.create_connection(("127.0.0.1", port)) as plain,
+        verify.wrap_socket(plain, server_hostname="127.0.0.1") as wrapped,
+    ):
+        wrapped.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        if not wrapped.recv(1):
+            raise ConnectionError("closed")
 
 
 def test_the_client_library_checks_whom_it_talks_to(tmp_path: Path, authority: trustme.CA) -> None:
