@@ -124,7 +124,7 @@ class Format(BaseModel):
         try:
             model = cls.model_validate_json(document, strict=True)
         except ValidationError as error:
-            raise InputError(source, problems_of(error)) from None
+            raise InputError(source, _of_another_format(error) or problems_of(error)) from None
         if problems := list(repeated_keys(document)):
             raise InputError(source, problems)
         return model
@@ -208,6 +208,15 @@ def path_of(loc: tuple[int | str, ...]) -> str:
         else:
             text += f".{step}" if text else step
     return text
+
+
+def _of_another_format(error: ValidationError) -> list[Problem]:
+    """Return the one problem of a document that says it is something else: its fields say nothing then."""
+    return [
+        _problem(item)
+        for item in error.errors(include_url=False, include_input=True)
+        if item["loc"] == ("format",) and item["type"] == "literal_error"
+    ]
 
 
 def problems_of(error: ValidationError) -> list[Problem]:

@@ -109,3 +109,15 @@ def test_a_table_is_as_wide_as_its_cells_where_a_program_reads_it() -> None:
 
     assert isinstance(out.file, io.StringIO)
     assert ("word " * 60).strip() in out.file.getvalue()
+
+
+def test_a_document_of_another_format_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "result.json"
+    file.write_text('{"format": "xce.session/1", "position": 1, "demand": {}}', encoding="utf-8")
+
+    assert run(["session", str(file)], monkeypatch, capsys) == (
+        2,
+        f"xce: {file}: format: Input should be 'xce.snapshot/1', found 'xce.session/1'\n",
+    )
