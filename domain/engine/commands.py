@@ -5,13 +5,20 @@ The types carry the bounds that ``domain/engine/wire.py`` checks in what comes f
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Annotated, Final, get_args
+
+from pydantic import Field
 
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
+from xce.domain.provisioning.decision import Deed
+from xce.domain.provisioning.orphan import OrphanKind
+
+#: SHA-256 in hexadecimal.
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 # ------------------------------------------------------------------ what exists
@@ -261,6 +268,82 @@ class RefuseGrantReturn:
     why: Why
 
 
+# --------------------------------------------------------- orphans and decisions
+@dataclass(frozen=True, slots=True)
+class ReportOrphan:
+    """A reconciliation found something that no live record owns, or that the provider does not know."""
+
+    provider: Name
+    theirs: Name
+    kind: OrphanKind
+    tag: Name | None
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptOrphan:
+    """A live record owns it from now on; ``owner`` is its id, such as ``instance:aws/i-7``."""
+
+    provider: Name
+    theirs: Name
+    owner: Name
+
+
+@dataclass(frozen=True, slots=True)
+class DismissOrphan:
+    """A person says that it is none of ours; it is not reported again."""
+
+    provider: Name
+    theirs: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnOrphan:
+    """The intent to give an orphan back, durable before the call."""
+
+    provider: Name
+    theirs: Name
+    return_id: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseOrphanReturn:
+    """The provider did not take an orphan back."""
+
+    provider: Name
+    theirs: Name
+    return_id: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class CloseOrphan:
+    """An orphan is not there any more: it went back, or away."""
+
+    provider: Name
+    theirs: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDecision:
+    """Why something is done, in the order of what is done; ``led_to`` are ids such as ``request:R1``."""
+
+    decision: Name
+    provider: Name
+    deed: Deed
+    item: Name | None
+    amount: Count
+    reason: Why
+    jobs: tuple[Name, ...]
+    demand_position: Count
+    demand_digest: Digest | None
+    cost_per_hour: Money | None
+    led_to: tuple[Name, ...]
+
+
 Command = (
     DescribeProvider | PauseProvider | ResumeProvider | DeclareShared | SetOwned | ReportBookings
     | TakeLease | RenewLease | ReleaseLease
@@ -268,6 +351,7 @@ Command = (
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
     | StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn
+    | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
 )  # fmt: skip
 
 #: All commands, in the order of the reference.

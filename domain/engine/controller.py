@@ -48,7 +48,7 @@ __all__ = ["UNIDENTIFIED", "Change", "Controller"]
 UNIDENTIFIED: Final[frozenset[type[Command]]] = frozenset(
     {
         c.DescribeProvider, c.PauseProvider, c.ResumeProvider, c.DeclareShared, c.SetOwned,
-        c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen,
+        c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen, c.ReportOrphan,
     }
 )  # fmt: skip
 
@@ -276,6 +276,13 @@ class Controller:
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)
                 handling.grant(space, command, stamp, occupied)
+            case c.RecordDecision():
+                handling.decision(space, command, stamp)
+            case (
+                c.ReportOrphan() | c.AdoptOrphan() | c.DismissOrphan() | c.ReturnOrphan()
+                | c.RefuseOrphanReturn() | c.CloseOrphan()
+            ):  # fmt: skip
+                handling.orphan(space, command, stamp)
         return None
 
     # ------------------------------------------------------------------ leases

@@ -7,23 +7,30 @@ from xce.domain.engine import accounting
 from xce.domain.engine.commands import (
     AcceptRequest,
     AcceptReturn,
+    AdoptOrphan,
+    CloseOrphan,
     ConfirmGrantReturn,
     ConfirmReturn,
     DeclareShared,
     DescribeProvider,
+    DismissOrphan,
     GiveUpRequest,
     LoseInstance,
     LoseTrack,
     MissJoin,
     OpenRequest,
     PauseProvider,
+    RecordDecision,
     RecordJoin,
     RecordStatus,
     RefuseGrantReturn,
+    RefuseOrphanReturn,
     RefuseRequest,
     RefuseReturn,
     Reopen,
+    ReportOrphan,
     ResumeProvider,
+    ReturnOrphan,
     SetOwned,
     StartDrain,
     StartGrantReturn,
@@ -33,8 +40,10 @@ from xce.domain.engine.workspace import Workspace
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -49,6 +58,9 @@ InstanceCommand = (
 GrantCommand = StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
 SharedCommand = DeclareShared | SetOwned
+OrphanCommand = (
+    ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +303,74 @@ def resource_of(space: Workspace, command: GrantCommand) -> str:
         NotFoundError: there is no such grant.
     """
     return space.get(Grant, ids.grant_id(command.grant)).resource
+
+
+# ------------------------------------------------------ orphans and decisions
+def orphan(space: Workspace, command: OrphanCommand, stamp: Stamp) -> None:
+    """Something that nobody owns, from its discovery to its end."""
+    at, by, epoch = stamp.at, stamp.by, space.fence(command.provider)
+    orphan_id = ids.orphan_id(command.provider, command.theirs)
+    if isinstance(command, ReportOrphan):
+        found = space.find(Orphan, orphan_id)
+        kind, tag, why = command.kind, command.tag, command.why
+        if found is not None:
+            found.find_again(kind=kind, tag=tag, why=why, at=at, by=by, epoch=epoch)
+            return
+        space.add(
+            Orphan.find(
+                provider=command.provider,
+                theirs=command.theirs,
+                kind=kind,
+                tag=tag,
+                why=why,
+                at=at,
+                by=by,
+                epoch=epoch,
+            )
+        )
+        return
+    known = space.get(Orphan, orphan_id)
+    match command:
+        case AdoptOrphan():
+            known.adopt(owner=command.owner, at=at, by=by, epoch=epoch)
+        case DismissOrphan():
+            known.dismiss(why=command.why, at=at, by=by, epoch=epoch)
+        case ReturnOrphan():
+            known.intend_return(
+                return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
+            )
+        case RefuseOrphanReturn():
+            known.refuse_return(
+                return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
+            )
+        case CloseOrphan():
+            known.vanish(why=command.why, at=at, by=by, epoch=epoch)
+
+
+def decision(space: Workspace, command: RecordDecision, stamp: Stamp) -> None:
+    """Why something is done."""
+    epoch = space.fence(command.provider)
+    new = Decision.make(
+        decision=command.decision,
+        provider=command.provider,
+        deed=command.deed,
+        item=command.item,
+        amount=command.amount,
+        reason=command.reason,
+        jobs=command.jobs,
+        demand_position=command.demand_position,
+        demand_digest=command.demand_digest,
+        cost_per_hour=command.cost_per_hour,
+        led_to=command.led_to,
+        at=stamp.at,
+        by=stamp.by,
+        epoch=epoch,
+    )
+    known = space.find(Decision, new.id)
+    if known is None:
+        space.add(new)
+    elif known.content() != new.content():
+        raise RejectedError(f"decision {command.decision} was recorded before, as another one")
 
 
 def _description(space: Workspace, name: str) -> ProviderDescription:

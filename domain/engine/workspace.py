@@ -10,10 +10,13 @@ from xce.domain.events.base import Aggregate, DomainEvent, fold
 from xce.domain.ports import AggregateSource
 from xce.domain.provisioning import grant as grants
 from xce.domain.provisioning import instance as instances
+from xce.domain.provisioning import orphan as orphans
 from xce.domain.provisioning import request as requests
+from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.receipt import Receipt
 from xce.domain.provisioning.request import Request
 
@@ -216,7 +219,9 @@ def _has_ended(aggregate: Aggregate[Any]) -> bool:
             return aggregate.state in instances.GONE
         case Grant():
             return aggregate.state not in grants.LIVE
-        case Receipt():
+        case Orphan():
+            return aggregate.state in orphans.ENDED
+        case Receipt() | Decision():
             return True
         case _:
             return False

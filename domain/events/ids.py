@@ -12,6 +12,8 @@ REQUEST: Final = "request"
 INSTANCE: Final = "instance"
 GRANT: Final = "grant"
 SHARED: Final = "shared"
+DECISION: Final = "decision"
+ORPHAN: Final = "orphan"
 RECEIPT: Final = "receipt"
 REFUSALS: Final = "refusals"
 
@@ -44,6 +46,16 @@ def grant_id(grant: str) -> str:
 def shared_id(resource: str) -> str:
     """Return the id of an elastic shared resource."""
     return f"{SHARED}:{resource}"
+
+
+def decision_id(decision: str) -> str:
+    """Return the id of a decision by its name."""
+    return f"{DECISION}:{decision}"
+
+
+def orphan_id(provider: str, theirs: str) -> str:
+    """Return the id of an orphan by the provider's id of it."""
+    return f"{ORPHAN}:{provider}/{theirs}"
 
 
 def receipt_id(caller: str, key: str) -> str:

@@ -16,9 +16,11 @@ from pydantic import ValidationError
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.base import Aggregate, DomainEvent
 from xce.domain.formats.base import problems_of
+from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.receipt import Receipt
 from xce.domain.provisioning.refusals import Refusals
@@ -33,6 +35,8 @@ AGGREGATES: Final[tuple[type[Aggregate[Any]], ...]] = (
     Instance,
     Grant,
     ElasticResource,
+    Orphan,
+    Decision,
     Receipt,
     Refusals,
 )

@@ -30,7 +30,9 @@ from xce.domain.errors import (
     StaleVersionError,
 )
 from xce.domain.events.base import DomainEvent
+from xce.domain.provisioning.decision import Deed
 from xce.domain.provisioning.lease import ProviderLease
+from xce.domain.provisioning.orphan import OrphanKind
 
 AT = datetime(2026, 3, 1, 10, tzinfo=UTC)
 TERM = timedelta(seconds=30)
@@ -428,3 +430,63 @@ def test_equal_commands_have_equal_content_and_others_not() -> None:
 def test_what_needs_a_receipt_is_named_among_the_commands() -> None:
     assert set(COMMANDS) >= UNIDENTIFIED
     assert len({command_name(command) for command in COMMANDS}) == len(COMMANDS)
+
+
+# --------------------------------------------------------- orphans and decisions
+ORPHAN = c.ReportOrphan("cloud", "i-7", OrphanKind.UNKNOWN_TO_US, None, "listed, and nobody's")
+DECISION = c.RecordDecision(
+    "D1", "cloud", Deed.REQUEST, "c4", 10, "10 jobs wait", ("1", "2"), 7, None, None, ("request:R1",)
+)  # fmt: skip
+
+
+def test_a_decision_is_recorded_in_the_append_of_what_it_leads_to() -> None:
+    rig = ready()
+    rig.order(P1, DECISION, OPEN)
+
+    assert names(rig.new) == ["decision.Made", "request.Intended"]
+
+
+def test_the_same_decision_again_records_nothing_and_another_of_its_name_is_refused() -> None:
+    rig = ready()
+    rig.order(P1, DECISION)
+
+    assert not rig.restarted().order(P1, DECISION).changed
+    with pytest.raises(RejectedError, match="recorded before, as another one"):
+        rig.order(P1, replace(DECISION, amount=11))
+
+
+def test_a_decision_that_leads_to_nothing_is_not_recorded() -> None:
+    with pytest.raises(RejectedError, match="leads to nothing"):
+        ready().order(P1, replace(DECISION, led_to=()))
+
+
+def test_an_orphan_from_its_discovery_to_its_end() -> None:
+    rig = ready()
+    rig.order(P1, ORPHAN)
+    rig.order(P1, c.ReturnOrphan("cloud", "i-7", "B1", "nobody's"))
+    rig.order(P1, c.RefuseOrphanReturn("cloud", "i-7", "B1", "busy"))
+    rig.order(P1, c.ReturnOrphan("cloud", "i-7", "B2", "nobody's"))
+    rig.order(P1, c.CloseOrphan("cloud", "i-7", "not listed any more"))
+    rig.order(P1, ORPHAN)
+    rig.order(P1, c.AdoptOrphan("cloud", "i-7", "instance:cloud/i-7"))
+
+    found = [type(e).__name__ for e in rig.streams.events if e.originator_id == "orphan:cloud/i-7"]
+    assert found == [
+        "Found", "ReturnIntended", "ReturnRefused", "ReturnIntended", "Vanished", "Found", "Adopted",
+    ]  # fmt: skip
+
+
+def test_only_a_person_says_that_an_orphan_is_none_of_ours() -> None:
+    rig = ready()
+    rig.order(P1, ORPHAN)
+
+    with pytest.raises(ForbiddenError):
+        rig.order(P1, c.DismissOrphan("cloud", "i-7", "mine"))
+    rig.order(ADMIN, c.DismissOrphan("cloud", "i-7", "a test machine"))
+
+    assert not rig.order(P1, ORPHAN).changed
+
+
+def test_an_orphan_is_a_fact_of_its_provider_under_its_lease() -> None:
+    with pytest.raises(StaleEpochError):
+        ready().order(P1, ORPHAN, epochs={"cloud": 9})
