@@ -1,10 +1,11 @@
 """The simulated batch system: hosts, running and pending jobs, and what a snapshot shows of them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from xce.domain.formats.session_result import Allocation
-from xce.domain.formats.snapshot import Host, HostState, HostUse, PendingJob, RunningJob
+from xce.domain.formats.snapshot import Host, HostState, HostUse, PendingJob, Queue, RunningJob
 
 
 @dataclass(slots=True)
@@ -66,6 +67,23 @@ class SimulatedCluster:
         """Return how many own hosts, and how many provisioned ones, have a job."""
         own = sum(1 for jobs in self._own_jobs.values() if jobs)
         return own, sum(1 for entry in self._provisioned.values() if entry.jobs)
+
+    def next_threshold(self, queues: Iterable[Queue], now: datetime) -> datetime | None:
+        """Return when a waiting job will next have waited as long as its queue asks before it counts as demand."""
+        minutes = {
+            queue.name: sorted({wait for _, wait in queue.demand_threshold})
+            for queue in queues
+            if queue.demand_threshold
+        }
+        if not minutes:
+            return None
+        times = [
+            job.submitted + timedelta(minutes=wait)
+            for job in self._pending.values()
+            if job.submitted is not None
+            for wait in minutes.get(job.queue, ())
+        ]
+        return min((at for at in times if at > now), default=None)
 
     # ------------------------------------------------------------------- hosts
     def join(self, instance: str, host: Host) -> None:

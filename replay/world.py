@@ -35,9 +35,11 @@ from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Host, HostState, Shared, Snapshot
 from xce.domain.ports import EventLog
+from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
-from xce.domain.provisioning.request import OPEN
+from xce.domain.provisioning.request import OPEN, Request, RequestState
 from xce.domain.scheduling.session import run_session
+from xce.domain.sharing.elastic_resource import ElasticResource
 from xce.domain.sharing.window import PeakWindow
 from xce.projections.all import Projections
 from xce.replay.agenda import Agenda, CountedIds
@@ -51,6 +53,9 @@ BY: Final = "xce sim"
 #: The lease outlives any simulation: there is nobody to take over.
 LEASE_TERM: Final = timedelta(days=3650)
 _SECOND: Final = timedelta(seconds=1)
+#: What brings waiting jobs nearer, and, when none waits, the end. All other events may be attempts that fail for ever.
+_COMING: Final = (Instance.Joined, ElasticResource.Borrowed)
+_GOING: Final = (Instance.Returned, Instance.Lost, Grant.ReturnConfirmed, Grant.Lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,9 @@ class World:
         self._next_wake: datetime | None = None
         self._next_poll: datetime | None = None
         self._next_change: dict[str, datetime] = {}
-        self._last_event = workload.start
+        #: When a job came, started or ended, or supply came or went; and how many jobs are still to come or to end.
+        self._last_progress = workload.start
+        self._to_come = 0
         self.sessions = 0
         self.ended = 0
 
@@ -145,18 +152,23 @@ class World:
         """Run to the end; ``progress`` is told the number of jobs that have ended, now and then."""
         for job in self.workload.jobs:
             self._agenda.put(self.workload.start + timedelta(seconds=job.submit), Arrival(job))
+        self._to_come = len(self.workload.jobs)
         self.now = self._agenda.next_time or self.now
-        self._last_event = self.now
+        self._last_progress = self.now
         self._set_up()
         while (at := self._agenda.next_time) is not None:
             happenings = self._agenda.take_until(at)
-            if not all(isinstance(happening, Wake) for happening in happenings):
-                self._last_event = at
-            elif at - self._last_event > self.config.driver.stall_limit:
+            if self._is_stuck(at):
                 break
             self.now = at
             self._happen(happenings)
             progress(self.ended)
+
+    def _is_stuck(self, at: datetime) -> bool:
+        """Return whether there have been only failing attempts for too long, and nothing else is to come."""
+        if self._to_come or self._next_change:
+            return False
+        return at - self._last_progress > self.config.driver.stall_limit
 
     def _set_up(self) -> None:
         commands: list[Command] = []
@@ -183,20 +195,20 @@ class World:
             match happening:
                 case Arrival(job=job):
                     self.cluster.submit(job.pending(self.workload.start))
+                    self._to_come -= 1
+                    self._last_progress = self.now
                     self._wake_soon()
                 case End(job=job_id):
                     self.cluster.end(job_id, self.now)
                     self.ended += 1
+                    self._to_come -= 1
+                    self._last_progress = self.now
                     for watcher in self._watchers:
                         watcher.ended(self._jobs[job_id], self.now)
                     self._wake_soon()
                 case Change(provider=name):
                     if self._next_change.get(name) == self.now:
                         del self._next_change[name]
-                    self._early_joins.update(
-                        (f"{name}/{join.machine}", join)
-                        for join in self.providers[name].joins(self.now)
-                    )
                     self._record_joins()
                     self._poll_soon()
                     self._watch_provider(name)
@@ -222,6 +234,7 @@ class World:
             job = self._jobs[allocation.job]
             self.cluster.start(allocation, self.now)
             self._agenda.put(self.now + timedelta(seconds=job.run_time), End(job.id))
+            self._to_come += 1
             for watcher in self._watchers:
                 watcher.started(job, self.now)
         for watcher in self._watchers:
@@ -289,8 +302,18 @@ class World:
         self._record_joins()
         view = self.projections.inventory.view()
         for entry in view.instances:
-            if entry.state is InstanceState.STARTING:
-                self._poll_at(max(self.now + _SECOND, entry.granted_at + self._settings.join_limit))
+            due: datetime | None = None
+            match entry.state:
+                case InstanceState.STARTING:
+                    due = entry.granted_at + self._settings.join_limit
+                case InstanceState.NEVER_JOINED:
+                    due = entry.hold_until or self.now
+                case InstanceState.DRAINING:
+                    due = self.now
+                case _:
+                    pass
+            if due is not None:
+                self._poll_at(max(self.now + _SECOND, due))
         for request in view.requests:
             if request.state in OPEN and request.deadline is not None:
                 self._wake_at(request.deadline)
@@ -326,7 +349,6 @@ class World:
                 change.aggregates, fences={"primary": self._primary, **change.fences}
             )
             self._controller.appended()
-            self._last_event = self.now
             self.projections.apply(recorded)
             for entry in recorded:
                 self._follow(entry.event)
@@ -353,6 +375,8 @@ class World:
 
     def _follow(self, event: object) -> None:
         """Do in the cluster what an event says of its hosts; a change of supply is a reason for a session."""
+        if isinstance(event, _COMING if self.cluster.pending_count else _GOING):
+            self._last_progress = self.now
         match event:
             case Instance.DrainStarted(originator_id=aggregate):
                 self.cluster.set_state(_name(aggregate), HostState.DRAINING)
@@ -364,11 +388,25 @@ class World:
             ):
                 self.cluster.remove(_name(aggregate))
                 self._wake_soon()
+            case Instance.JoinMissed():
+                self._wake_soon()
+                self._poll_soon()
+            case Request.Closed(outcome=outcome) if outcome is not RequestState.COMPLETE:
+                self._wake_soon()
+            case Request.MachineFailed() | Request.FellShort():
+                self._wake_soon()
+            case Instance.ReturnRefused() | Grant.ReturnRefused():
+                self._poll_at(self.now + _SECOND)
+                self._wake_at(self.now + self.config.driver.review_interval)
             case _:
                 pass
 
     def _record_joins(self) -> None:
         """Record the joins whose instances are known; the others wait for the next poll."""
+        for name, provider in self.providers.items():
+            self._early_joins.update(
+                (f"{name}/{join.machine}", join) for join in provider.joins(self.now)
+            )
         starting = [
             entry.id
             for entry in self.projections.inventory.view().instances
@@ -418,7 +456,7 @@ class World:
             self._agenda.put(at, Change(name))
 
     def _plan_next_session(self, result: SessionResult, decisions: tuple[Decision, ...]) -> None:
-        """Wake when an idle time will be over, and look again while something is held back."""
+        """Wake when time alone changes something, and look again while something is held back."""
         idle_after = self.config.session.idle_host_after
         for host in self.cluster.hosts():
             if host.instance is not None and host.idle_since is not None:
@@ -428,6 +466,12 @@ class World:
         for window in self._windows.values():
             if (fall := window.next_fall(self.now)) is not None:
                 self._wake_at(fall)
+        for pause in self.projections.catalog.pauses(self.now):
+            self._wake_at(pause.until)
+        if (
+            passed := self.cluster.next_threshold(self.config.cluster.queues, self.now)
+        ) is not None:
+            self._wake_at(passed)
         if any(decision.kind is DecisionKind.HOLD for decision in decisions):
             self._wake_at(self.now + self.config.driver.review_interval)
 

@@ -250,7 +250,10 @@ class Provisioner:
 
     # -------------------------------------------------------------------- polls
     def poll(self, inventory: Inventory, now: datetime, settings: PolicySettings) -> Steps:
-        """Return what is due for all that is open: status, late joins, returns under way."""
+        """Return what is due for all that is open: status, late joins, drains that nobody ended, returns under way.
+
+        A host is left draining where its provider did not take it back, or where we died between its drain and the look.
+        """
         missed = [
             entry for entry in inventory.instances
             if entry.state is InstanceState.STARTING and now - entry.granted_at >= settings.join_limit
@@ -260,9 +263,13 @@ class Provisioner:
             if entry.state is InstanceState.NEVER_JOINED
             and (entry.hold_until is None or entry.hold_until <= now)
         ]  # fmt: skip
+        draining = tuple(
+            entry.id for entry in inventory.instances if entry.state is InstanceState.DRAINING
+        )
         why = f"did not join within {_minutes(settings.join_limit)}"
         return (
             Step(calls=tuple(_status_calls(inventory.requests))),
+            *((Step(looks=(Look(draining),)),) if draining else ()),
             *(Step((MissJoin(entry.id, why),)) for entry in missed),
             *self._give_back(useless, "never joined"),
             Step(calls=tuple(_return_calls(inventory.instances, inventory.grants))),

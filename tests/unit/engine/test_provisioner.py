@@ -341,3 +341,15 @@ def test_a_machine_that_does_not_join_in_time_is_given_up_and_then_returned() ->
     assert StartReturn("B1", ("cloud/m1",), "never joined") in commands(
         provisioner().poll(useless, NOW, SETTINGS)
     )
+
+
+def test_a_host_that_is_left_draining_is_looked_at_again_and_then_given_back() -> None:
+    """Its return was refused, or the provisioner died between the drain and the look."""
+    inventory = Inventory(instances=(instance(InstanceState.DRAINING),))
+
+    steps = provisioner().poll(inventory, NOW, SETTINGS)
+
+    assert [look for step in steps for look in step.looks] == [Look(("cloud/m1",))]
+    assert commands(provisioner().looked({"cloud/m1": False}, inventory)) == [
+        StartReturn("B1", ("cloud/m1",), "drained")
+    ]
