@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from itertools import count
 from pathlib import Path
 
@@ -55,7 +55,7 @@ class Server:
         self._run(
             "pg_ctl", "--wait", "--silent", "-l", str(self._folder / "log"), "-o",
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c shared_buffers=16MB"
-            " -c max_connections=100 -c log_statement=all",
+            " -c max_connections=100",
             "start",
         )  # fmt: skip
 
@@ -87,8 +87,8 @@ def programs() -> Path | None:
     return next((f for f in folders if all((f / name).is_file() for name in needed)), None)
 
 
-def server() -> Iterator[Server]:
-    """Yield a running server."""
+def server(folder_of: str | None = None) -> Generator[Server]:
+    """Yield a running server; its data are in a folder of their own, in ``folder_of`` or where temporary files go."""
     folder = programs()
     if folder is None:
         if os.environ.get("XCE_REQUIRE_POSTGRESQL"):
@@ -97,7 +97,7 @@ def server() -> Iterator[Server]:
             )
         pytest.skip("no PostgreSQL server on this machine: apt-get install postgresql")
     user = ("postgres" if _exists("postgres") else "nobody") if os.geteuid() == 0 else None
-    with tempfile.TemporaryDirectory(prefix="xce-postgresql-") as name:
+    with tempfile.TemporaryDirectory(prefix="xce-postgresql-", dir=folder_of) as name:
         running = Server(Path(name), folder, user)
         running.start()
         try:
