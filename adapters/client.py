@@ -55,6 +55,7 @@ from xce.domain.formats.rest import (
     SharedEntry,
     SharedPage,
     Status,
+    Supply,
 )
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Catalog, Snapshot
@@ -275,6 +276,10 @@ class Client:
     def catalog(self) -> Catalog:
         """Return what could be obtained, and what is on its way."""
         return self._get("/v1/catalog", Catalog)
+
+    def supply(self) -> Supply:
+        """Return catalog, shared resources, inventory, providers and leases, all of it at one position."""
+        return self._get("/v1/supply", Supply)
 
     def bookings(self) -> Bookings:
         """Return what is in use of shared resources."""

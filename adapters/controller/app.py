@@ -45,6 +45,8 @@ from xce.domain.formats.rest import Health
 
 _LOG = structlog.get_logger("xce.controller")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+#: How long a body may take to come.
+BODY_WITHIN_S: Final = 60.0
 #: Where the TLS layer puts the common name of a verified client certificate.
 COMMON_NAME: Final = "xce_common_name"
 
@@ -204,10 +206,14 @@ class ControllerApp:
         if kind.lower() != "application/json":
             raise WrongMediaTypeError("wanted Content-Type: application/json")
         body = bytearray()
-        async for piece in request.stream():
-            body += piece
-            if len(body) > largest:
-                raise TooLargeError(f"the body has more than {largest} bytes")
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > largest:
+                        raise TooLargeError(f"the body has more than {largest} bytes")
+        except TimeoutError:
+            raise RefusedCallError(f"the body did not come within {BODY_WITHIN_S:g} s") from None
         return bytes(body)
 
     async def _stream(self, call: Call, request: Request, send: Any, request_id: str) -> None:

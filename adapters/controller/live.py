@@ -137,6 +137,7 @@ class LiveController:
         settings: LiveSettings | None = None,
         projections: Projections | None = None,
         watch: Watch | None = None,
+        on_lost: Callable[[], None] | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet.
 
@@ -146,6 +147,7 @@ class LiveController:
             settings: how the writer works.
             projections: views that already follow the log (a standby's), at whatever position.
             watch: told of each batch.
+            on_lost: called from the writer when it is not the primary any more, so that the process can end or stand by.
         """
         self.log = log
         self.settings = settings or LiveSettings()
@@ -153,6 +155,7 @@ class LiveController:
         self._clock = clock or SystemClock()
         self._projections = projections or Projections(self.settings.templates)
         self._watch = watch or _NoWatch()
+        self._on_lost = on_lost or (lambda: None)
         self._machine = StateMachine(log)
         self._queue: queue.Queue[_Item | None] = queue.Queue(WAITING_MAX)
         self._lock = RLock()
@@ -174,17 +177,9 @@ class LiveController:
             XceError: the log cannot be owned or read.
         """
         assert self._thread is None, "a controller starts once"
+        self._catch_up()  # first: who cannot read all of the log does not become its primary (F26)
         self.epoch = self.log.take_primary()
-        last: list[Recorded] = []
-
-        def noting(events: Iterator[Recorded]) -> Iterator[Recorded]:
-            for recorded in events:
-                last[:] = [recorded]
-                yield recorded
-
-        self._projections.apply(noting(self.log.read(self._projections.position)))
-        if last:
-            self._clock.not_before(last[0].event.timestamp)
+        self._catch_up()
         self.feed = Feed(self._projections.position)
         held = [
             self.log.get(ProviderLease, ids.lease_id(row.provider))
@@ -195,6 +190,19 @@ class LiveController:
         self._lease_ends = self._machine.lease_ends_s()
         self._thread = Thread(target=self._run, name="xce-writer", daemon=True)
         self._thread.start()
+
+    def _catch_up(self) -> None:
+        """Read what the log has and the views have not; stamps do not go back behind it."""
+        last: list[Recorded] = []
+
+        def noting(events: Iterator[Recorded]) -> Iterator[Recorded]:
+            for recorded in events:
+                last[:] = [recorded]
+                yield recorded
+
+        self._projections.apply(noting(self.log.read(self._projections.position)))
+        if last:
+            self._clock.not_before(last[0].event.timestamp)
 
     def close(self) -> None:
         """Finish what waits, and end; may be repeated. What comes later is refused."""
@@ -429,8 +437,8 @@ class LiveController:
                 self._machine.forget()
                 if error.fence != "primary":
                     raise
-                self.lost = error
                 _LOG.error("another controller owns the log", error=str(error))
+                self._lose(error)
                 raise NotPrimaryError(str(error)) from None
             except XceError:
                 self._machine.forget()
@@ -443,10 +451,14 @@ class LiveController:
                 self._occupied = self._machine.occupied()
         except Exception as error:  # noqa: BLE001 - durable, but not shown: nothing may be done twice
             _LOG.exception("the views cannot follow the log")
-            self.lost = BrokenLogError(f"the views cannot follow the log: {error!r}")
+            self._lose(BrokenLogError(f"the views cannot follow the log: {error!r}"))
             raise NotPrimaryError(str(self.lost)) from None
         if orders or recorded:
             self._watch.batch(orders, len(recorded), self._clock.elapsed_s() - begun)
+
+    def _lose(self, error: XceError) -> None:
+        self.lost = error
+        self._on_lost()
 
     def _follow(self, recorded: Sequence[Recorded]) -> None:
         if not recorded:

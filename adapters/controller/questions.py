@@ -33,6 +33,7 @@ from xce.domain.formats.rest import (
     SharedEntry,
     SharedPage,
     Status,
+    Supply,
 )
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.provisioning.grant import Grant
@@ -155,6 +156,29 @@ async def costs(call: Call) -> Reply:
 async def catalog(call: Call) -> Reply:
     """What could be obtained, and what is on its way: for a snapshot."""
     return Reply(call.live.read(lambda views: views.projections.catalog.view(views.now)))
+
+
+async def supply(call: Call) -> Reply:
+    """Catalog, shared resources, inventory, providers and leases in one answer, all of it at one position."""
+
+    def made(views: Views) -> Supply:
+        projections = views.projections
+        return Supply(
+            position=projections.position,
+            now=views.now,
+            catalog=projections.catalog.view(views.now),
+            shared=tuple(
+                _shared(row, views.occupied.get(row.name)) for row in projections.totals.all()
+            ),
+            inventory=projections.inventory.view(),
+            providers=tuple(_providers(views)),
+            leases=tuple(
+                _lease(row, views.lease_left_s.get(row.provider))
+                for row in projections.leases.rows()
+            ),
+        )
+
+    return Reply(call.live.read(made))
 
 
 async def bookings(call: Call) -> Reply:
@@ -416,6 +440,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "/v1/leases/{provider:path}", "One lease", lease, LeaseEntry, Q.LEASES),
     Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
     Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
+    Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY),
     Endpoint("GET", "/v1/bookings", "Bookings", bookings, Bookings, Q.BOOKINGS),
     Endpoint("GET", "/v1/session", "The newest session result", session, DemandMessage, Q.SESSION),
     Endpoint("GET", "/v1/snapshot", "The newest snapshot", snapshot, Snapshot, Q.SNAPSHOT),

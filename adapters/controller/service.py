@@ -21,7 +21,7 @@ from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
 from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Caller, Role
-from xce.domain.errors import InputError, PermanentError
+from xce.domain.errors import InputError, PermanentError, TransientError
 from xce.domain.formats.controller_config import ControllerConfig, problems
 
 #: Who declares what the configuration has.
@@ -148,6 +148,7 @@ class ControllerService:
         """Serve until SIGTERM or SIGINT, or ``stop``; what was acknowledged is on disk.
 
         Raises:
+            TransientError: another controller has taken the log over.
             XceError: the log cannot be opened or owned, or the address is taken.
         """
         config = self.config
@@ -156,7 +157,7 @@ class ControllerService:
             demand_time_to_live=config.demand_time_to_live, templates=config.templates
         )
         with open_log(config.log) as log:
-            live = LiveController(log, settings=settings, watch=metrics)
+            live = LiveController(log, settings=settings, watch=metrics, on_lost=self.stop)
             live.start()
             try:
                 self._declare(live)
@@ -164,6 +165,10 @@ class ControllerService:
             finally:
                 live.close()
         _LOG.info("stopped", position=live.feed.position)
+        if live.lost is not None:
+            raise TransientError(
+                f"{config.log}: this controller does not own the log any more: {live.lost}"
+            )
 
     def stop(self) -> None:
         """End as after a signal; may be called from another thread."""

@@ -22,6 +22,7 @@ class Question(StrEnum):
     LEASES = "read-leases"
     COSTS = "read-costs"
     CATALOG = "read-catalog"
+    SUPPLY = "read-supply"
     BOOKINGS = "read-bookings"
     SESSION = "read-session"
     SNAPSHOT = "read-snapshot"
@@ -92,6 +93,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     Question.LEASES: _ALL,
     Question.COSTS: _ALL - {Role.OBSERVER},
     Question.CATALOG: _ALL - {Role.OBSERVER},
+    Question.SUPPLY: _ALL - {Role.OBSERVER},
     Question.BOOKINGS: _ALL,
     Question.SESSION: _ALL - {Role.OBSERVER},
     Question.SNAPSHOT: _ALL - {Role.OBSERVER},

@@ -6,10 +6,10 @@ from pydantic import Field, StrictBool
 
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, Pause, RequestEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
-from xce.domain.formats.snapshot import Attribute
+from xce.domain.formats.snapshot import Attribute, Catalog
 from xce.domain.provisioning.lease import LeaseState
 
 #: Entries of one page.
@@ -140,6 +140,18 @@ class LeasePage(Format):
 
     items: tuple[LeaseEntry, ...]
     next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class Supply(Format):
+    """All that a session and a policy round need of the log, at one position."""
+
+    position: Count
+    now: Time
+    catalog: Catalog
+    shared: tuple[SharedEntry, ...]
+    inventory: Inventory
+    providers: tuple[ProviderEntry, ...]
+    leases: tuple[LeaseEntry, ...]
 
 
 class CostLine(Format):

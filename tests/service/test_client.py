@@ -80,6 +80,12 @@ def test_it_speaks_all_of_the_interface(service: Running) -> None:
         assert provisioner.bookings().occupied == {"lic": 2}
         assert len(provisioner.catalog().in_flight.hosts) == 1
         assert provisioner.costs().lines == ()
+        supply = provisioner.supply()
+        assert (supply.position, len(supply.inventory.requests), len(supply.leases)) == (
+            position,
+            1,
+            1,
+        )
         assert not [*provisioner.instances(), *provisioner.grants(), *provisioner.shared()]
         assert len(list(provisioner.events(limit=2))) == position
         with pytest.raises(NotFoundError):

@@ -20,7 +20,7 @@ from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
 from xce.domain.engine.commands import Command, DescribeProvider, SetOwned, TakeLease
 from xce.domain.engine.messages import Answer, Caller, Role
-from xce.domain.errors import ConflictError, NotFoundError, TransientError
+from xce.domain.errors import BrokenLogError, ConflictError, NotFoundError, TransientError
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.provider import ProviderDescription
@@ -157,6 +157,38 @@ def test_an_old_primary_writes_nothing_and_says_so(rig: Rig) -> None:
 
     assert not rig.live.ready
     assert rig.log.log.head().position == 1
+
+
+def test_whoever_waits_for_it_is_told_that_the_log_is_lost() -> None:
+    told = threading.Event()
+    with open_log(":memory:") as log:
+        live = LiveController(log, on_lost=told.set)
+        live.start()
+        log.take_primary()
+        with pytest.raises(NotPrimaryError):
+            live.submit(ADMIN, describe(1)).result(10)
+        live.close()
+
+    assert told.is_set()
+
+
+def test_f26_who_cannot_read_all_of_the_log_does_not_become_its_primary() -> None:
+    with Controller.open(":memory:") as controller:
+        controller.command(describe(1))
+        log: Any = controller.live.log
+
+        class Newer:
+            def read(self, after: int = 0, upto: int | None = None) -> Any:
+                raise BrokenLogError("event 1: this release does not know the event", 1)
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(log, name)
+
+        newer: Any = Newer()
+        with pytest.raises(BrokenLogError):
+            LiveController(newer).start()
+
+        assert controller.command(describe(2)).changed, "the one that can read it goes on"
 
 
 def test_views_that_cannot_follow_stop_it_rather_than_do_it_twice(
