@@ -194,7 +194,7 @@ class TimeTravel:
         """
         self._log = log
         self._checkpoints = checkpoints or NoCheckpoints()
-        self._source = source
+        self.source = source
         self._every = every
 
     def head(self) -> Head:
@@ -205,7 +205,7 @@ class TimeTravel:
         """
         head = self._log.head()
         if not head.position:
-            raise NotFoundError(f"{self._source} has no events")
+            raise NotFoundError(f"{self.source} has no events")
         return head
 
     def at(self, position: int, *, now: datetime | None = None) -> Moment:
@@ -222,7 +222,7 @@ class TimeTravel:
         head = self.head()
         if not 0 <= position <= head.position:
             raise NotFoundError(
-                f"{self._source} has no position {position}; it ends at {head.position}"
+                f"{self.source} has no position {position}; it ends at {head.position}"
             )
         base = self._checkpoints.latest(position) or _Beginning()
         fold = _Fold(base)
@@ -255,7 +255,7 @@ class TimeTravel:
         first = self._first(0, head.position)
         if first.event.timestamp > when:
             raise NotFoundError(
-                f"{self._source} begins at {_shown(first.event.timestamp)}, after {_shown(when)}"
+                f"{self.source} begins at {_shown(first.event.timestamp)}, after {_shown(when)}"
             )
         # Whatever is at or before ``low`` is not later; whatever is behind ``high`` is.
         low, high = first.position, head.position
@@ -274,7 +274,7 @@ class TimeTravel:
             for recorded in self._log.read(after, end):
                 return recorded
         raise BrokenLogError(
-            f"event {after + 1} is missing: {self._source} ends before its head, {upto}", after + 1
+            f"event {after + 1} is missing: {self.source} ends before its head, {upto}", after + 1
         )
 
     def _require_end(self, reached: Head, position: int, head: Head) -> None:

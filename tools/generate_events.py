@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from inspect import cleandoc
 from typing import Any
 
+from xce.adapters.store.audit_query import BYTES_MAX, ROWS_MAX, TIME_LIMIT_S
 from xce.adapters.store.audit_tables import TABLES
 from xce.domain.events.base import Aggregate, DomainEvent, ProviderFact
 from xce.domain.events.stored import AGGREGATES, stored_name
@@ -141,19 +142,25 @@ def _words(name: str) -> str:
 
 
 # ------------------------------------------------------------------------- audit
+_COLUMN_TYPES: dict[type[object], str] = {int: "integer", str: "text", bytes: "bytes"}
+
+
 def _audit() -> str:
     text = f"""# Audit read models
 
 {MADE} `xce audit query LOG "SELECT ..."` answers from these SQLite tables. They lie beside the log, as `LOG.audit.db`; they can be thrown
-away, are made anew when the log has grown, and open in any SQLite tool. Times are RFC 3339 UTC texts, so they compare as texts; prices are
-decimal texts. A query can only read, is stopped after 30 s and gives at most 100,000 rows.
+away, are brought up to the log's end before a question is answered, and open in any SQLite tool. Times are RFC 3339 UTC texts, so they compare as texts; prices are
+decimal texts, sums of money whole millionths. A query can only read, is stopped after {TIME_LIMIT_S:g} s and gives at most {ROWS_MAX:,} rows and {BYTES_MAX // 1024**2} MiB.
+[Questions with their SQL](../how-to/question-a-log.md) are a place to begin.
 """
     for table in TABLES:
-        key = ", ".join([table.key] if isinstance(table.key, str) else table.key)
+        key = ", ".join(table.key)
         text += f"\n## {table.name}\n\nOne row for {table.row}; key: {key}.\n\n| column | type | meaning |\n|---|---|---|\n"
         for column in table.columns:
-            kind = "integer" if column.type is int else "text"
+            kind = _COLUMN_TYPES[column.type]
             text += f"| `{column.name}` | {kind} | {column.meaning} |\n"
+        if table.indexes:
+            text += f"\nIndexes: {'; '.join(', '.join(index) for index in table.indexes)}.\n"
     return text
 
 

@@ -1,6 +1,7 @@
-"""``xce audit verify|query|rebuild``: is a log what was written, and what does it say?"""
+"""``xce audit verify|query|rebuild|backup``: is a log what was written, what does it say, and a copy of it."""
 
 import json
+import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.cli.visible import cell
 from xce.adapters.store import audit as read_models
 from xce.adapters.store.audit_tables import TABLES
+from xce.adapters.store.backup import backup as copy_log
 from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.errors import InputError
@@ -67,25 +69,24 @@ def query(
     database: DatabaseOption = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Question the read models of a log; they are made, or made anew, when the log has grown."""
+    """Question the read models of a log; they are made when there are none, and brought up to its end when it has grown."""
     target = database or read_models.database_of(log)
     with open_log(_file(log), read_only=True) as opened:
-        if not read_models.is_current(opened, target):
-            read_models.rebuild(opened, target)
+        read_models.catch_up(opened, target)
     answer = read_models.query(target, sql)
     if as_json:
         _require_distinct(answer.columns)
-        rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
-        terminal.write_json(json.dumps(rows, indent=2, default=_binary))
+        rows = [dict(zip(answer.columns, map(_json, row), strict=True)) for row in answer.rows]
+        terminal.write_json(json.dumps(rows, indent=2))
     else:
         table = Table(box=None, pad_edge=False)
         for column in answer.columns:
             table.add_column(cell(column))
         for row in answer.rows:
-            table.add_row(*(cell("" if value is None else str(value)) for value in row))
+            table.add_row(*(cell("" if value is None else str(_json(value))) for value in row))
         terminal.print_table(table)
     if answer.cut:
-        terminal.err.print(f"only the first {read_models.ROWS_MAX} rows are shown")
+        terminal.err.print(f"only the first {len(answer.rows)} rows are shown")
 
 
 @app.command(epilog="Example: xce audit rebuild xce-demo/events.db")
@@ -95,6 +96,29 @@ def rebuild(log: LogArgument, database: DatabaseOption = None) -> None:
     with open_log(_file(log), read_only=True) as opened:
         events = read_models.rebuild(opened, target)
     terminal.err.print(f"{target}: {events} events", highlight=False, markup=False)
+
+
+@app.command(
+    epilog="A copy that is put in the log's place is the log: docs/how-to/back-up-a-log.md.\n\n"
+    "Example: xce audit backup xce-demo/events.db backups/events-2026-03-01.db"
+)
+def backup(
+    log: LogArgument,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where the copy goes; never an existing file.")
+    ],
+    check: Annotated[
+        bool, typer.Option(help="Verify the copy as xce audit verify does, or else keep none.")
+    ] = True,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Copy a log while others write it, check the copy, and print its head, which is an anchor for later."""
+    head = copy_log(_file(log), file, check=check)
+    if as_json:
+        document = {"file": file, "position": head.position, "digest": head.digest.hex()}
+        terminal.write_json(json.dumps(document, indent=2))
+    else:
+        terminal.out.print(Text(f"{file}: {head.position} events; head {head}"), soft_wrap=True)
 
 
 def document_of(report: Report) -> dict[str, Any]:
@@ -164,5 +188,10 @@ def _head(text: str) -> Head:
     return head
 
 
-def _binary(value: object) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
+def _json(value: object) -> object:
+    """Return a value of SQLite as JSON can have it: bytes in hexadecimal, what is no finite number as text."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

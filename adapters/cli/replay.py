@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.visible import cell
 from xce.adapters.store.checkpoints import CheckpointFile, checkpoints_of
 from xce.adapters.store.open import open_log
 from xce.domain.errors import InputError, NotFoundError
@@ -70,6 +71,7 @@ def at(
         raise InputError.of("--time", "is one of two ends with --position; wanted one of them")
     when = None if time is None else _time("--time", time)
     with _travelling(log, checkpoints=checkpoints) as travel:
+        log = travel.source  # an address without its secrets
         if when is not None:
             moment = travel.at_time(when)
         else:
@@ -97,6 +99,7 @@ def diff(
     """Print what changed between two positions or times, from what to what, and the events in between by kind."""
     ends = (_end("--from", start), _end("--to", end))
     with _travelling(log, checkpoints=checkpoints) as travel:
+        log = travel.source  # an address without its secrets
         before, after = (
             travel.at(end) if isinstance(end, int) else travel.at_time(end) for end in ends
         )
@@ -111,10 +114,10 @@ def diff(
 def _travelling(log: str, *, checkpoints: bool) -> Generator[TimeTravel]:
     with open_log(log, read_only=True) as opened:
         if not checkpoints:
-            yield TimeTravel(opened, source=log)
+            yield TimeTravel(opened, source=opened.source)
             return
         with CheckpointFile(opened, checkpoints_of(log)) as file:
-            yield TimeTravel(opened, file, source=log)
+            yield TimeTravel(opened, file, source=opened.source)
             if file.problem is not None:
                 terminal.err.print(
                     f"no checkpoints are kept: {file.problem}", highlight=False, markup=False
@@ -242,7 +245,7 @@ def _show(headings: str, rows: Sequence[tuple[str, ...]]) -> None:
     for heading in headings.split("|" if "|" in headings else " "):
         table.add_column(heading.replace("-", " "))
     for row in rows[:ROWS_MAX]:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(cell(text) for text in row))
     terminal.out.print()
     terminal.print_table(table)
     if len(rows) > ROWS_MAX:
@@ -294,7 +297,7 @@ def _show_aggregates(moment: Moment, of: list[str]) -> None:
     for number, (_, document) in enumerate(_chosen(moment, of)):
         table = Table(box=None, pad_edge=False, show_header=False)
         for field, value in json.loads(document).items():
-            table.add_row(Text(field), Text(_cell(value)))
+            table.add_row(cell(field), cell(_cell(value)))
         if number:
             terminal.out.print()
         terminal.print_table(table)

@@ -9,19 +9,19 @@ class Column:
     """One column: its name, the Python type of its values, and what it means."""
 
     name: str
-    type: type[str] | type[int]
+    type: type[str] | type[int] | type[bytes]
     meaning: str
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTable:
-    """One table: one row for each ``row``, known by ``key``."""
+    """One table: one row for each ``row``, known by ``key``; ``indexes`` are lists of columns."""
 
     name: str
     row: str
-    key: str | tuple[str, ...]
+    key: tuple[str] | tuple[str, str]
     columns: tuple[Column, ...]
-    indexes: tuple[str, ...] = ()
+    indexes: tuple[tuple[str, ...], ...] = ()
 
 
 def _text(name: str, meaning: str) -> Column:
@@ -38,17 +38,19 @@ TABLES: Final = (
     AuditTable(
         "log",
         "the log the tables were made from",
-        "source",
+        ("source",),
         (
             _text("source", "path of the log"),
             _number("position", "of the last event in the tables"),
             _text("digest", "of that event, hexadecimal"),
+            _text("at", "time of that event: up to then what lives has cost; null: there is none"),
+            _text("made_by", "digest of the code that made the tables"),
         ),
     ),
     AuditTable(
         "events",
         "each event",
-        "position",
+        ("position",),
         (
             _number("position", "its number in the log, from 1"),
             _text("at", "when, RFC 3339 UTC"),
@@ -58,14 +60,19 @@ TABLES: Final = (
             _text("name", "id without its kind, such as R17"),
             _number("version", "its number within the aggregate, from 1"),
             _text("event", "stored name, such as xce.request.intended"),
+            _number("epoch", "lease epoch it was written under; null: it is no provider's fact"),
+            _text("why", "the reason it gives; null: none"),
             _text("payload", "the whole event as JSON"),
+            Column(
+                "digest", bytes, "of the chain up to it; lower(hex(digest)) is what an anchor has"
+            ),
         ),
-        ("aggregate", "event", "at"),
+        (("aggregate", "version"), ("event", "position"), ("at",), ("by", "position")),
     ),
     AuditTable(
         "requests",
         "each request",
-        "id",
+        ("id",),
         (
             _text("id", "also the tag the provider knows it by"),
             _text("provider", "whom it was asked of"),
@@ -88,12 +95,23 @@ TABLES: Final = (
             _text("outcome_why", "why it was closed so; null: open"),
             _POSITION,
         ),
-        ("provider", "item", "asked_at"),
+        (("provider", "asked_at"), ("item", "asked_at"), ("asked_at",), ("state",)),
+    ),
+    AuditTable(
+        "request_jobs",
+        "each job that a request serves",
+        ("request", "number"),
+        (
+            _text("request", "id of the request"),
+            _number("number", "of the job within it, from 1, in job order"),
+            _text("job", "id of the job"),
+        ),
+        (("job",),),
     ),
     AuditTable(
         "instances",
         "each instance",
-        "id",
+        ("id",),
         (
             _text("id", "our name for it"),
             _text("request", "that brought it"),
@@ -113,12 +131,12 @@ TABLES: Final = (
             _text("why", "the last reason given for a change; null: none"),
             _POSITION,
         ),
-        ("request", "provider", "host"),
+        (("request",), ("provider", "template"), ("host",), ("state",)),
     ),
     AuditTable(
         "grants",
         "each grant",
-        "id",
+        ("id",),
         (
             _text("id", "our name for it"),
             _text("request", "that brought it"),
@@ -126,7 +144,7 @@ TABLES: Final = (
             _text("resource", "of which shared resource"),
             _number("amount", "units"),
             _number("returned", "units the provider has back"),
-            _number("returning", "units that go back and are not confirmed"),
+            _number("going_back", "units that go back and are not confirmed"),
             _text("state", "see the lifecycles"),
             _text("price_per_hour", "of one unit, decimal text; null: unknown"),
             _text("granted_at", "when the provider's answer was recorded"),
@@ -135,7 +153,110 @@ TABLES: Final = (
             _text("ended_at", "when it was closed or lost; null: it is lent"),
             _POSITION,
         ),
-        ("request", "resource"),
+        (("request",), ("resource",), ("state",)),
+    ),
+    AuditTable(
+        "returns",
+        "each instance, or part of a grant, that was to go back",
+        ("return_id", "of"),
+        (
+            _text("return_id", "our id of the return; one return may be of several instances"),
+            _text("of", "instance:ID or grant:ID"),
+            _text("provider", "to whom"),
+            _number("amount", "hosts (1) or units"),
+            _text("intended_at", "when; the provider was told after that"),
+            _text("by", "who"),
+            _number("epoch", "lease epoch it was intended under"),
+            _text("why", "the reason; null: none was given"),
+            _text("accepted_at", "when the provider took it on; null: it did not say"),
+            _text("provider_return_id", "the provider's id; null: none"),
+            _text("ended_at", "null: it is under way"),
+            _text("outcome", "confirmed, refused, or lost: it was gone otherwise; null: under way"),
+            _text("outcome_why", "what the provider says of a refusal, or how a loss is known"),
+            _POSITION,
+        ),
+        (("of",), ("provider", "intended_at")),
+    ),
+    AuditTable(
+        "spending",
+        "each host, and each part of a grant, that costs or has cost",
+        ("of", "part"),
+        (
+            _text("of", "instance:ID or grant:ID"),
+            _number(
+                "part",
+                "0: the whole, or what is left; else the position of the event that ended this part of a grant",
+            ),
+            _text("request", "that brought it"),
+            _text("provider", "who is paid"),
+            _text("kind", "host or countable"),
+            _text("item", "template or resource"),
+            _number("amount", "hosts (1) or units"),
+            _text("price_per_hour", "of one, decimal text; null: unknown"),
+            _text("billing_unit", "second or hour"),
+            _number("billing_minimum_s", "what is paid at least, seconds"),
+            _text("since", "when it began to cost"),
+            _text("until", "when it ended; null: it costs still"),
+            _number("used_s", "seconds of all of it, up to its end or log.at, whole ones"),
+            _number("billed_s", "seconds of all of it that are paid for"),
+            _number(
+                "cost_millionths",
+                "of the currency; null: the price is unknown; sum(cost_millionths) / 1e6 is money",
+            ),
+            _POSITION,
+        ),
+        (("provider", "item"), ("request",), ("since",), ("until",)),
+    ),
+    AuditTable(
+        "providers",
+        "each description that a provider gave of itself",
+        ("position",),
+        (
+            _number("position", "of the event"),
+            _text("provider", "which"),
+            _text("since", "when it was recorded"),
+            _text("until", "when the next one was; null: it holds"),
+            _text("by", "who recorded it"),
+            _text("kinds", "host, countable or both, with a comma"),
+            _number("capacity", "hosts it has room for; null: it sets no limit"),
+            _text("billing_unit", "second or hour"),
+            _number("billing_minimum_s", "what is paid at least, seconds"),
+            _text("region", "null: it did not say"),
+            _text("zone", "null: it did not say"),
+            _text("description", "all of it, as JSON"),
+        ),
+        (("provider", "position"),),
+    ),
+    AuditTable(
+        "pauses",
+        "each time that nothing was to be asked of a provider or of one item",
+        ("position",),
+        (
+            _number("position", "of the event"),
+            _text("provider", "which"),
+            _text("item", "template or resource; null: the whole provider"),
+            _text("since", "when it began"),
+            _text("until", "when it would end by itself"),
+            _text("why", "the reason"),
+            _text("by", "who"),
+            _text("ended_at", "when it was ended or replaced; null: it was not, see until"),
+            _text("ended_by", "resumed or replaced; null: neither"),
+        ),
+        (("provider", "position"),),
+    ),
+    AuditTable(
+        "refusals",
+        "each note of what somebody tried and may not do",
+        ("position",),
+        (
+            _number("position", "of the event"),
+            _text("at", "when it was noted"),
+            _text("by", "who tried"),
+            _text("action", "what"),
+            _number("count", "equal attempts since the last note"),
+            _text("why", "the answer"),
+        ),
+        (("by", "at"), ("action",)),
     ),
     AuditTable(
         "leases",
@@ -156,7 +277,7 @@ TABLES: Final = (
     AuditTable(
         "shared_totals",
         "each change of a shared resource's total",
-        "position",
+        ("position",),
         (
             _number("position", "of the event"),
             _text("at", "when"),
@@ -169,6 +290,6 @@ TABLES: Final = (
             _number("borrowed", "after it"),
             _number("total", "after it"),
         ),
-        ("resource",),
+        (("resource", "position"), ("at",)),
     ),
 )

@@ -23,6 +23,7 @@ from xce.adapters.store.log import StoredLog
 from xce.adapters.store.side_files import (
     FILE_ERRORS,
     application_of,
+    beside,
     code_digest,
     make_private,
     remove,
@@ -64,8 +65,8 @@ _SCHEMA: Final = (
 
 
 def checkpoints_of(log: str) -> str:
-    """Return where the checkpoints of a log lie."""
-    return f"{log}.checkpoints"
+    """Return where the checkpoints of a log lie, given its path or address."""
+    return beside(log, "checkpoints")
 
 
 class CheckpointFile:

@@ -1,6 +1,8 @@
 """Files beside a log that are made from it and can be thrown away: whose they are, and who may read them."""
 
+import errno
 import os
+import re
 import sqlite3
 import stat
 from contextlib import closing, suppress
@@ -8,22 +10,49 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
-import xce.adapters.store
 import xce.domain
 import xce.projections
+from xce.adapters.store.addresses import is_address
+from xce.adapters.store.sqlite import translated
+from xce.domain.errors import PermanentError, TransientError
 
-#: Parts of the code that decide what to do next, or store events; what has been is not their matter.
-WITHOUT_A_SAY: Final = frozenset(
-    {
-        "cluster", "demand", "engine", "scheduling", "postgresql", "log.py", "memory.py", "open.py", "recorder.py",
-        "sqlite.py", "application.py", "verify.py",
-    }
-)  # fmt: skip
+#: Parts of the domain that decide what to do next; what has been is not their matter.
+WITHOUT_A_SAY: Final = frozenset({"cluster", "demand", "engine", "scheduling"})
+#: In this folder: what makes files that code makes anew.
+MAKERS: Final = ("audit*.py", "checkpoints.py", "side_files.py", "snapshots.py")
 
 #: SQLite, and whatever else a folder or a disk can do.
 FILE_ERRORS: Final = (sqlite3.Error, OSError)
+
+
+#: What a file name made of an address does not have.
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.-]")
+
+#: What a full disk and a used-up quota are called: there may be room later.
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def beside(log: str, suffix: str) -> str:
+    """Return where a file made from a log lies: beside a log that is a file, in the present folder for one on PostgreSQL."""
+    if not is_address(log):
+        return f"{log}.{suffix}"
+    place = urlsplit(log)
+    settings = dict(parse_qsl(place.query))
+    parts = (place.hostname, place.port, place.path.strip("/"), settings.get("schema"))
+    name = "-".join(str(part) for part in parts if part)
+    return f"{_NOT_IN_NAMES.sub('_', name) or 'postgresql'}.{suffix}"
+
+
+def unwritable(path: str, what: str, error: Exception) -> TransientError | PermanentError:
+    """Return the error for a file that cannot be written: ``what`` says which, and that it cannot be."""
+    message = f"{path}: {what}: {error}"
+    if isinstance(error, sqlite3.Error):
+        again = isinstance(translated(error, path), TransientError)
+    else:
+        again = isinstance(error, OSError) and error.errno in _NO_ROOM
+    return TransientError(message) if again else PermanentError(message)
 
 
 def uri_of(path: str, mode: str) -> str:
@@ -65,11 +94,16 @@ def code_digest() -> str:
     What was made by other code may be wrong by now, and is made again.
     """
     digest = sha256()
-    for package in (xce.domain, xce.projections, xce.adapters.store):
-        assert package.__file__ is not None
-        folder = Path(package.__file__).parent
-        for path in sorted(folder.rglob("*.py")):
-            if path.relative_to(folder).parts[0] not in WITHOUT_A_SAY:
-                digest.update(f"{path.relative_to(folder)}\0".encode())
-                digest.update(sha256(path.read_bytes()).digest())
+    folders = [Path(package.__path__[0]) for package in (xce.domain, xce.projections)]
+    paths = [
+        path
+        for folder in folders
+        for path in folder.rglob("*.py")
+        if path.relative_to(folder).parts[0] not in WITHOUT_A_SAY
+    ]
+    here = Path(__file__).parent
+    paths += [path for pattern in MAKERS for path in here.glob(pattern)]
+    for path in sorted(paths):
+        digest.update(f"{path.parent.name}/{path.name}\0".encode())
+        digest.update(sha256(path.read_bytes()).digest())
     return digest.hexdigest()

@@ -13,7 +13,7 @@ from tests.stories import START, Story
 from tests.unit.aggregates import HOUR
 from xce.adapters.cli import audit as cli
 from xce.adapters.cli import exit_codes
-from xce.adapters.store import audit
+from xce.adapters.store import audit, audit_query
 from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.open import open_log
 from xce.domain.errors import BrokenLogError, InputError, PermanentError
@@ -208,7 +208,7 @@ def test_a_question_without_end_is_stopped(database: str) -> None:
 
 
 def test_an_answer_is_cut_at_a_bound(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "ROWS_MAX", 3)
+    monkeypatch.setattr(audit_query, "ROWS_MAX", 3)
 
     answer = audit.query(database, "SELECT position FROM events ORDER BY 1")
 
