@@ -64,7 +64,7 @@ class Pass:
         self.room = {offer.number: offer.room for offer in supply.offers}
         self.counted: list[Counted] = []
         self.failed: dict[JobClass, Stopped] = {}
-        self._fits: dict[tuple[JobClass, int], Used | None] = {}
+        self._fitting: dict[tuple[JobClass, int], list[Option]] = {}
         self._ahead: Ahead | None = None
         self._add(opened)
 
@@ -140,13 +140,8 @@ class Pass:
         self, candidate: Candidate, all_jobs: Sequence[Candidate], place_in_all: int
     ) -> Placed | None:
         job = candidate.job_class
-        for number, tier in enumerate(self.supply.tiers):
-            options: list[Option] = []
-            for offer in tier:
-                if self.room[offer.number] > 0:
-                    used = self._fewest(job, offer)
-                    if used is not None:
-                        options.append(Option(offer, used))
+        for number in range(len(self.supply.tiers)):
+            options = self._options(job, number)
             if options:
                 chosen = self._choose(options, number, candidate, all_jobs, place_in_all)
                 self._add([chosen.offer] * len(chosen.used))
@@ -158,6 +153,28 @@ class Pass:
             return None
         self._add(mix)
         return place(self.core, job, job.least)
+
+    def _options(self, job: JobClass, tier: int) -> list[Option]:
+        """Return the ways to serve a job with new hosts of one template of a priority."""
+        room = self.room
+        if not _is_single(job):
+            options: list[Option] = []
+            for offer in self.supply.tiers[tier]:
+                if room[offer.number] > 0:
+                    used = self._fewest(job, offer)
+                    if used is not None:
+                        options.append(Option(offer, used))
+            return options
+        known = self._fitting.get((job, tier))
+        if known is None:
+            fitting = [(offer, self._single(job, offer)) for offer in self.supply.tiers[tier]]
+            known = [Option(offer, used) for offer, used in fitting if used is not None]
+            self._fitting[job, tier] = known
+        left = self.core.left
+        for meter, a_task, once in job.alternatives[0].parts[0].fixed:
+            if a_task + once > max(0, left[meter]):
+                return []
+        return [option for option in known if room[option.offer.number] > 0]
 
     def _choose(
         self,
@@ -179,7 +196,11 @@ class Pass:
     def _fewest(self, job: JobClass, offer: Offer) -> Used | None:
         """Return what the job takes of the fewest new hosts of one template with which it has a place."""
         if _is_single(job):
-            return self._single(job, offer)
+            used = self._single(job, offer)
+            fixed = job.alternatives[0].parts[0].fixed
+            left = self.core.left
+            is_met = all(a_task + once <= max(0, left[meter]) for meter, a_task, once in fixed)
+            return used if is_met else None
         most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
         if most <= _ONE_BY_ONE:
             for hosts in range(1, most + 1):
@@ -199,19 +220,15 @@ class Pass:
         return found
 
     def _single(self, job: JobClass, offer: Offer) -> Used | None:
-        key = (job, offer.number)
+        """Return what a job of one task takes of an empty host of a template, None if it does not fit."""
         part = job.alternatives[0].parts[0]
-        if key not in self._fits:
-            amounts = dict(part.request.bucket(1, first=True))
-            fits = tasks_on_empty(part, offer.kind, 1) == 1 and all(
-                offer.kind.totals.get(name, 0) >= amount for name, amount in amounts.items()
-            )
-            self._fits[key] = [amounts] if fits else None
-        left = self.core.left
-        for number, a_task, once in part.fixed:
-            if a_task + once > max(0, left[number]):
-                return None
-        return self._fits[key]
+        amounts = dict(part.request.bucket(1, first=True))
+        totals = offer.kind.totals
+        if tasks_on_empty(part, offer.kind, 1) == 1 and all(
+            totals.get(name, 0) >= amount for name, amount in amounts.items()
+        ):
+            return [amounts]
+        return None
 
     def _kept(self, job: JobClass, offer: Offer) -> int:
         """Return how many more hosts could be needed because amounts are kept for groups."""

@@ -208,33 +208,27 @@ class Tightening:
         Of several spare hosts the one goes first that is best dropped; where the budget cannot last for
         that, the one opened last.
         """
-        proof = PackedProof(self.run.placements, self.order, self._prime.first_new)
-        left = self._limit - self._prime.spent
-        is_large = proof.tasks * len(_runs(self.order)) > left
-        dropped = True
-        while dropped:
-            dropped = False
-            spare: tuple[int, list[int]] | None = None
-            for at in sorted(_runs(proof.order), reverse=True):
-                if proof.spent > left:
-                    break
-                placed = proof.without(at)
-                if placed is None:
-                    continue
-                if is_large:
-                    proof.drop(at, placed)
-                elif spare is None or _goes_before(proof.order, at, spare[0]):
-                    spare = at, placed
-            if spare is not None:
-                proof.drop(*spare)
-                dropped = True
-        self._prime.spent += proof.spent
-        had_spare = len(proof.order) < len(self.order)
-        if had_spare:
-            run = self._prime.run(self._jobs, proof.order, self.counts)
-            assert run.waits is None, "filling hosts one after the other is placing job by job"
-            self.order, self.run = proof.order, run
-        return None if proof.spent > left else had_spare
+        prime, order = self._prime, self.order
+        left = self._limit - prime.spent
+        places = _runs(order)
+        is_large = len(self._jobs) * len(places) > left
+        proof = PackedProof(self.run.placements, order, prime.first_new)
+        spare: tuple[int, Mapping[int, int]] | None = None
+        for at, moved in proof.sweep(places, left):
+            if is_large:
+                proof.drop(at, moved)
+            elif spare is None or _goes_before(order, at, spare[0]):
+                spare = at, moved
+        if spare is not None:
+            proof.drop(*spare)
+        prime.spent += proof.spent
+        if not proof.dropped:
+            return None if proof.spent > left else False
+        # The scheduler's own rules have the last word on where the jobs are.
+        run = prime.run(self._jobs, proof.order, self.counts)
+        assert run.waits is None, "filling hosts one after the other is placing job by job"
+        self.order, self.run = proof.order, run
+        return None if proof.spent > left else True
 
     def _drop_units(self) -> bool | None:
         """Drop spare units of shared resources; return whether there were any, None without budget."""

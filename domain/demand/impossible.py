@@ -114,7 +114,7 @@ class Judge:
                 number = ground.meters.shared[pool.name].number
                 shared[pool.name] = pool.total + supply.all_counts.get(number, 0)
             self._ideal = State(Ground(ground.hosts.all_open(), Meters(shared), (), snapshot.now))
-            for host in sorted(compiled.in_flight, key=lambda host: key_of_name(host.id)):
+            for host in compiled.in_flight:
                 self._ideal.add_host(compiled.template_kinds[host.template], host.expected_name)
         return self._ideal
 

@@ -46,6 +46,8 @@ class Ahead:
         self._needs_on: dict[HostKind, list[int]] = {}
         self._prices: dict[int, dict[str, float]] = {}
         self._worths: dict[int, list[float]] = {}
+        self._bounds: dict[int, dict[int, float]] = {}
+        self._capacity: dict[HostKind, int] = {}
         self._fill_what_is_there()
 
     def _list(self, candidates: Sequence[Candidate]) -> None:
@@ -117,11 +119,24 @@ class Ahead:
                 [float(offer.price or 0) for offer in priced],
             )
             known = self._prices[tier] = dict(zip(names, duals, strict=True))
+            self._bounds[tier] = {
+                offer.number: sum(
+                    known.get(name, 0.0) * total for name, total in offer.kind.totals.items()
+                )
+                / float(offer.price)
+                if offer.price
+                else float("inf")
+                for offer in priced
+            }
             self._worths[tier] = [
                 sum(known.get(name, 0.0) * amount for name, amount in _amounts(job).items())
                 for job in self._classes
             ]
         return known
+
+    def bounds(self, tier: int) -> dict[int, float]:
+        """Return, by number of the template, the most that a full host is worth for each unit of its price."""
+        return self._bounds[tier]
 
     def worth_of(self, job: JobClass, prices: Mapping[str, float]) -> float:
         """Return what all that a job takes of hosts is worth."""
@@ -155,10 +170,10 @@ class Ahead:
             self._taken[item] = 1
 
     def _room(self, kind: HostKind, used: Mapping[str, int]) -> int:
-        totals = kind.totals
-        return self._packing.pack(
-            {name: totals.get(name, 0) - used.get(name, 0) for name in self._packing.resources}
-        )
+        capacity = self._capacity.get(kind)
+        if capacity is None:
+            capacity = self._capacity[kind] = self._packing.pack(kind.totals)
+        return capacity - self._packing.pack(used)
 
     def _commit(self, filled: Iterable[tuple[int, int]]) -> None:
         for item, before in filled:

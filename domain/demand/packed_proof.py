@@ -5,7 +5,7 @@ before it stay where they are. The others, in job order, fill the hosts behind i
 is the same as placing job by job, and needs no search.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.demand.lookahead import is_simple
@@ -33,6 +33,7 @@ class PackedProof:
     """The new hosts of a demand with the tasks on them.
 
     Attributes:
+        dropped: places of hosts that were taken out.
         spent: tasks that were placed anew.
     """
 
@@ -40,6 +41,7 @@ class PackedProof:
         self, placements: Sequence[Placed], order: Sequence[Offer], first_new: int
     ) -> None:
         self._order = list(order)
+        self.dropped: set[int] = set()
         self.spent = 0
         numbers: dict[JobClass, int] = {}
         self._classes: list[JobClass] = []
@@ -74,24 +76,20 @@ class PackedProof:
         self._add_up()
 
     @property
-    def tasks(self) -> int:
-        """Return how many tasks are on new hosts."""
-        return len(self._class_of)
-
-    @property
     def order(self) -> list[Offer]:
-        """Return the hosts as they are now."""
-        return list(self._order)
+        """Return the hosts that are left."""
+        return [offer for place, offer in enumerate(self._order) if place not in self.dropped]
 
     def _add_up(self) -> None:
         """Add up what hosts have, and what is on them, from each place to the end."""
+        gone = self.dropped
         used = [0] * len(self._order)
         for number, host in zip(self._class_of, self._host_of, strict=True):
             used[host] += self._needs[number]
         self._suffix = [0] * (len(self._order) + 1)
         self._used = [0] * (len(self._order) + 1)
         for place in range(len(self._order) - 1, -1, -1):
-            capacity, _ = self._kind(self._order[place].kind)
+            capacity = 0 if place in gone else self._kind(self._order[place].kind)[0]
             self._suffix[place] = self._suffix[place + 1] + capacity
             self._used[place] = self._used[place + 1] + used[place]
 
@@ -106,50 +104,70 @@ class PackedProof:
             known = self._on_kind[kind] = (packing.pack(kind.totals), needs)
         return known
 
-    def without(self, gone: int) -> list[int] | None:
-        """Return on which host each task is if one host is not there, None if one finds no place.
+    def sweep(self, places: Iterable[int], budget: int) -> Iterator[tuple[int, Mapping[int, int]]]:
+        """Yield the places, from the last to the first, without whose host all jobs still start.
 
-        Hosts keep their numbers.
+        With each comes where the tasks go that move. Between two of them ``drop`` may be called for the one
+        just yielded. Hosts keep their numbers, those that are dropped are empty from then on. It ends early
+        when more than the budget is spent.
         """
+        wanted = set(places)
+        tasks_of: list[list[int]] = [[] for _ in self._order]
+        for task, host in enumerate(self._host_of):
+            tasks_of[host].append(task)
+        tail: list[int] = []
+        for place in range(len(self._order) - 1, -1, -1):
+            if self.spent > budget:
+                return
+            tail = sorted(tail + tasks_of[place])
+            if place in wanted:
+                moved = self._without(place, tail)
+                if moved is not None:
+                    yield place, moved
+
+    def _without(self, gone: int, tail: Sequence[int]) -> dict[int, int] | None:
+        """Return where the tasks from a host on go if it is not there, None if one finds no place."""
         packing, suffix = self._packing, self._suffix
-        guard, smallest = packing.guard, self._smallest
-        if not packing.fits(self._used[gone], suffix[gone + 1]):
+        left = self._used[gone]
+        if not packing.fits(left, suffix[gone + 1]):
             return None
-        tasks = [task for task, host in enumerate(self._host_of) if host >= gone]
-        following = list(range(1, len(tasks) + 1))
-        head, left, end = 0, self._used[gone], len(tasks)
-        class_of, group_of = self._class_of, self._group_of
-        placed = self._host_of[:]
+        guard, smallest = packing.guard, self._smallest
+        class_of, group_of, own = self._class_of, self._group_of, self._needs
+        head, end = 0, len(tail)
+        following: dict[int, int] = {}
+        moved: dict[int, int] = {}
         for place in range(gone + 1, len(self._order)):
+            if place in self.dropped:
+                continue
             capacity, needs = self._kind(self._order[place].kind)
             room = capacity | guard
             at, before, group = head, -1, -1
             while at < end:
-                task = tasks[at]
-                rest = room - needs[class_of[task]]
+                task = tail[at]
+                number = class_of[task]
+                rest = room - needs[number]
+                after = following.get(at, at + 1)
                 if rest & guard == guard and group_of[task] != group:
                     room, group = rest, group_of[task]
-                    placed[task] = place
-                    left -= self._needs[class_of[task]]
-                    self.spent += 1
-                    at = following[at]
+                    moved[task] = place
+                    left -= own[number]
                     if before < 0:
-                        head = at
+                        head = after
                     else:
-                        following[before] = at
+                        following[before] = after
                     if (room - smallest) & guard != guard:
                         break
                 else:
                     before = at
-                    at = following[at]
-            if head >= end:
-                return placed
-            if not packing.fits(left, suffix[place + 1]):
-                return None
-        return placed if head >= end else None
+                at = after
+            if head >= end or not packing.fits(left, suffix[place + 1]):
+                break
+        self.spent += len(moved)
+        return moved if head >= end else None
 
-    def drop(self, gone: int, placed: Sequence[int]) -> None:
-        """Take a host out; ``placed`` is what ``without`` said."""
-        del self._order[gone]
-        self._host_of = [host - 1 if host > gone else host for host in placed]
+    def drop(self, gone: int, moved: Mapping[int, int]) -> None:
+        """Empty a host: its tasks and those behind it go where ``sweep`` said."""
+        for task, place in moved.items():
+            self._host_of[task] = place
+        self.dropped.add(gone)
         self._add_up()

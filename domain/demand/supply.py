@@ -140,7 +140,7 @@ def most_hosts_of(job: JobClass, kind: HostKind) -> int:
 
 def add_in_flight(core: State, compiled: Compiled, supply: Supply) -> None:
     """Let the hosts in flight join and the counts in flight be granted."""
-    for host in sorted(compiled.in_flight, key=lambda host: key_of_name(host.id)):
+    for host in compiled.in_flight:
         core.add_host(compiled.template_kinds[host.template], host.expected_name)
     for number, amount in supply.in_flight.items():
         core.left[number] += amount

@@ -6,11 +6,15 @@ when that serves the same jobs for less, and a small one for the last job.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from xce.domain.cluster.kinds import HostKind
 from xce.domain.demand.lookahead import Ahead
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer
+
+#: More than rounding can make of equal numbers.
+_CLOSE: Final = 1e-9
 
 
 class Option(NamedTuple):
@@ -53,11 +57,22 @@ def best(
         return best_alone(options)
     prices = ahead.prices(tier, offers)
     own = ahead.worth_of(candidate.job_class, prices)
-
-    def merit(option: Option) -> tuple[float, object, int, int]:
+    bounds = ahead.bounds(tier)
+    chosen, best_merit = priced[0], None
+    seen: set[HostKind] = set()
+    for option in sorted(priced, key=lambda each: (-bounds[each.offer.number], each.offer.number)):
+        if option.offer.kind in seen:
+            continue  # the same hosts for a price that is not lower
+        seen.add(option.offer.kind)
         price = (option.offer.price or 0) * len(option.used)
-        fill = ahead.worth_of_fill(option.offer.kind, option.used, tier, candidate.place)
-        bought = (own + fill) / float(price) if price > 0 else float("inf")
-        return (-bought, price, len(option.used), option.offer.number)
-
-    return min(priced, key=merit)
+        if price > 0:
+            if best_merit is not None and -best_merit[0] > bounds[option.offer.number] + _CLOSE:
+                break  # nothing that fills the others can be worth more for its price
+            fill = ahead.worth_of_fill(option.offer.kind, option.used, tier, candidate.place)
+            bought = (own + fill) / float(price)
+        else:
+            bought = float("inf")
+        merit = (-bought, price, len(option.used), option.offer.number)
+        if best_merit is None or merit < best_merit:
+            chosen, best_merit = option, merit
+    return chosen

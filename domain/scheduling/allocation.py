@@ -78,9 +78,7 @@ def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
             unmet.append(number)
     guarantees: list[str] = []
     if context.job.outside:
-        amounts = part.fixed_amounts(tasks)
-        for name, amount in amounts.items():
-            context.asked[name] = amounts[name] = context.asked.get(name, 0) + amount
+        amounts = context.ask(part.fixed_amounts(tasks))
         guarantees = context.guarantees_broken(core, amounts)
     if not unmet and not guarantees:
         return True

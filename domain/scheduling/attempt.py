@@ -42,18 +42,29 @@ class Context:
         uncommitted: amounts by meter, not taken from the meters.
     """
 
-    __slots__ = ("_free", "asked", "claims", "job", "uncommitted")
+    __slots__ = ("_asked", "_free", "claims", "job", "uncommitted")
 
     def __init__(self, job: JobClass) -> None:
         self.job = job
         self.claims: list[Claim] = []
         self.uncommitted: dict[int, int] = {}
         #: For guarantees: fixed amounts by resource, and what was free in all before the first claim.
-        self.asked: dict[str, int] = {}
-        self._free: dict[str, int] = {}
+        self._asked: dict[str, int] | None = None
+        self._free: dict[str, int] | None = None
+
+    def ask(self, amounts: dict[str, int]) -> dict[str, int]:
+        """Add fixed amounts of a part; return the sums of the job so far, of the same resources."""
+        if self._asked is None:
+            self._asked = {}
+        asked = self._asked
+        for name, amount in amounts.items():
+            asked[name] = asked.get(name, 0) + amount
+        return {name: asked[name] for name in amounts}
 
     def free_before(self, core: State, resource: str) -> int:
         """Return what was free of a resource in all before this job claimed anything."""
+        if self._free is None:
+            self._free = {}
         known = self._free.get(resource)
         if known is None:
             known = core.total_free(resource)

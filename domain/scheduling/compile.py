@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from xce.domain.cluster.hosts import HostList, host_list
+from xce.domain.cluster.hosts import HostList, host_list, key_of_name
 from xce.domain.cluster.kinds import HostKind, kind_of
 from xce.domain.cluster.limits import Meters, Share, guarantees_of, meters_of
 from xce.domain.cluster.requests import SelectionTypeError, Wanted, reader_of
@@ -111,7 +111,8 @@ class Compiled:
             for host in in_flight
             if host.id in joined
         ]
-        return [host for host in in_flight if host.id not in joined]
+        flying = [host for host in in_flight if host.id not in joined]
+        return sorted(flying, key=lambda host: key_of_name(host.id))
 
 
 def _classes(

@@ -33,8 +33,8 @@ class PendRecord:
     __slots__ = ("late", "limits", "shared", "unselected")
 
     def __init__(self) -> None:
-        self.limits: list[str] = []
-        self.shared: list[str] = []
+        self.limits: Sequence[str] = ()
+        self.shared: Sequence[str] = ()
         self.unselected = False
         self.late: tuple[Part, int] | None = None
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from xce.domain.cluster.state import State
 from xce.domain.demand.finalise import Finalised, finalise
 from xce.domain.demand.idle import idle_supply
+from xce.domain.formats.building import built
 from xce.domain.formats.session_result import (
     Allocation,
     Pending,
@@ -126,20 +127,23 @@ def _allocations(
     names = core.ground.hosts.names
     return tuple(
         [
-            Allocation.model_construct(
-                job=job.id,
-                hosts=tuple(
-                    [
-                        PlacedOn.model_construct(name=names[place], tasks=tasks, uses=uses)
-                        for place, tasks, uses in placed.hosts()
-                    ]
-                ),
-                shared=tuple(
-                    [
-                        SharedAmount.model_construct(name=name, amount=amount)
-                        for name, amount in placed.shared(core).items()
-                    ]
-                ),
+            built(
+                Allocation,
+                {
+                    "job": job.id,
+                    "hosts": tuple(
+                        [
+                            built(PlacedOn, {"name": names[place], "tasks": tasks, "uses": uses})
+                            for place, tasks, uses in placed.hosts()
+                        ]
+                    ),
+                    "shared": tuple(
+                        [
+                            built(SharedAmount, {"name": name, "amount": amount})
+                            for name, amount in placed.shared(core).items()
+                        ]
+                    ),
+                },
             )
             for job, placed in started
         ]
@@ -152,12 +156,15 @@ def _pending(
     provisioning = final.provisioning
     return tuple(
         [
-            Pending.model_construct(
-                job=job.id,
-                reason=reason,
-                reasons=number,
-                provisioning=provisioning.get(job.id),
-                expanded=None,
+            built(
+                Pending,
+                {
+                    "job": job.id,
+                    "reason": reason,
+                    "reasons": number,
+                    "provisioning": provisioning.get(job.id),
+                    "expanded": None,
+                },
             )
             for (job, _, _), (reason, number) in zip(waiting, published, strict=True)
         ]

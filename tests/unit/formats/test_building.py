@@ -1,0 +1,41 @@
+"""Models that are built without validation are like those that are validated."""
+
+import copy
+import pickle
+
+import pytest
+
+from xce.domain.formats.building import built
+from xce.domain.formats.session_result import JobHosts, Pending, Provisioning, ReasonKind
+
+
+def test_a_built_model_is_equal_to_the_validated_one_in_every_use() -> None:
+    provisioning = built(Provisioning, {"templates": {"c4": 2}, "countable": {}, "in_flight": ()})
+    values = {
+        "job": "1",
+        "reason": ReasonKind.LIMIT,
+        "reasons": 3,
+        "provisioning": provisioning,
+        "expanded": None,
+    }
+    made = built(Pending, values)
+    read = Pending.from_json(made.to_json())
+
+    assert made == read
+    assert made.to_json() == read.to_json()
+    assert made.model_dump() == read.model_dump()
+    assert repr(made) == repr(read)
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert copy.deepcopy(made) == made
+    assert made.model_copy(update={"reasons": 4}).reasons == 4
+    assert hash(built(JobHosts, {"job": "1", "order": 1, "hosts": 2})) == hash(
+        JobHosts(job="1", order=1, hosts=2)
+    )
+
+
+def test_the_first_model_of_a_class_must_have_all_its_fields() -> None:
+    class Part(JobHosts):
+        """A class of its own, which nobody has built yet."""
+
+    with pytest.raises(AssertionError, match="all fields of Part"):
+        built(Part, {"job": "1", "hosts": 2})
