@@ -89,8 +89,9 @@ Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
 #: An exact amount of money in the controller's one currency; a decimal string in JSON.
 Money = Annotated[
     Decimal,
-    BeforeValidator(_money),
+    # First, so that pydantic checks it where it makes the Decimal, and not in Python.
     Field(ge=0, max_digits=20, decimal_places=6),
+    BeforeValidator(_money),
     PlainSerializer(_plain_decimal, return_type=str, when_used="json"),
     WithJsonSchema(
         {
