@@ -114,7 +114,7 @@ def _cell(text: str) -> str:
 def _configuration() -> str:
     text = f"""# The controller's configuration
 
-{MADE} `examples/controller.yaml` is a commented example; [how to run the controller](../how-to/run-the-controller.md) uses it.
+{MADE} `examples/controller/controller.yaml` is a commented example; [how to run the controller](../how-to/run-the-controller.md) uses it.
 `xce controller --config FILE --check` says what is wrong, each mistake with its line.
 
 | key | default | meaning |
