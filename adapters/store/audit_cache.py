@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from xce.adapters.store.audit_tables import AuditTable
+from xce.domain.events import ids
 from xce.domain.events.base import DomainEvent
 
 E = TypeVar("E", bound=DomainEvent)
@@ -77,3 +78,13 @@ class Handlers:
 def at_text(when: datetime) -> str:
     """Return a time as the tables have it: RFC 3339, UTC."""
     return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def changed_row(table: TableRows, event: DomainEvent, position: int) -> Values:
+    """Return the row of an event's aggregate, to be changed."""
+    name = ids.name_of(event.originator_id)
+    row = table.find(name)
+    if row is None:
+        raise LookupError(f"{event.originator_id} has no first event")
+    row["position"] = position
+    return table.touch(row)

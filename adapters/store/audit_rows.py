@@ -7,6 +7,7 @@ import sqlite3
 from typing import Final
 
 from xce.adapters.store.audit_cache import TableRows, at_text
+from xce.adapters.store.audit_reasons import ReasonRows
 from xce.adapters.store.audit_standing import StandingRows
 from xce.adapters.store.audit_supply import SupplyRows
 from xce.adapters.store.audit_tables import TABLES
@@ -28,7 +29,8 @@ class AuditRows:
         standing = StandingRows(self._tables)
         supply = SupplyRows(self._tables, standing)
         self._costs = supply.costs
-        self._handlers = standing.handlers | supply.handlers
+        reasons = ReasonRows(self._tables)
+        self._handlers = standing.handlers | supply.handlers | reasons.handlers
         self._unwritten = 0
         self._at: str | None = None
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 
-from xce.adapters.store.audit_cache import Handlers, TableRows, Values, at_text
+from xce.adapters.store.audit_cache import Handlers, TableRows, Values, at_text, changed_row
 from xce.adapters.store.audit_costs import Costs, money, provider_billing
 from xce.adapters.store.audit_standing import StandingRows
 from xce.domain.events import ids
@@ -117,7 +117,7 @@ class SupplyRows(Handlers):
         row |= {"state": event.outcome.value, "closed_at": at, "outcome_why": event.why}
 
     def _request(self, event: DomainEvent, position: int) -> Values:
-        return _changed(self._requests, event, position)
+        return changed_row(self._requests, event, position)
 
     # ---------------------------------------------------------------- instances
     def _instance_granted(self, event: Instance.Granted, position: int, at: str) -> None:
@@ -177,7 +177,7 @@ class SupplyRows(Handlers):
     def _instance_return_accepted(
         self, event: Instance.ReturnAccepted, position: int, at: str
     ) -> None:
-        _changed(self._instances, event, position)
+        changed_row(self._instances, event, position)
         row = self._open_returns[event.originator_id][event.return_id]
         row |= {
             "accepted_at": at,
@@ -189,7 +189,7 @@ class SupplyRows(Handlers):
     def _instance_return_refused(
         self, event: Instance.ReturnRefused, position: int, at: str
     ) -> None:
-        row = _changed(self._instances, event, position)
+        row = changed_row(self._instances, event, position)
         back = InstanceState.NEVER_JOINED if row["host"] is None else InstanceState.DRAINING
         row |= {"state": back.value, "return_id": None, "why": event.why}
         self._end_return(event, event.return_id, "refused", event.why, position, at)
@@ -208,7 +208,7 @@ class SupplyRows(Handlers):
         self.costs.end(event.originator_id, amount=None, at=at, position=position)
 
     def _move_instance(self, event: DomainEvent, position: int) -> Values:
-        row = _changed(self._instances, event, position)
+        row = changed_row(self._instances, event, position)
         state = land(instances.TRANSITIONS, type(event).__name__, InstanceState(row["state"]))
         row["state"] = state.value
         return row
@@ -247,13 +247,13 @@ class SupplyRows(Handlers):
         )
 
     def _grant_return_started(self, event: Grant.ReturnStarted, position: int, at: str) -> None:
-        row = _changed(self._grants, event, position)
+        row = changed_row(self._grants, event, position)
         row["going_back"] += event.amount
         self._rest(row, at)
         self._begin_return(event, row["provider"], event.return_id, event.amount, position, at)
 
     def _grant_return_confirmed(self, event: Grant.ReturnConfirmed, position: int, at: str) -> None:
-        row = _changed(self._grants, event, position)
+        row = changed_row(self._grants, event, position)
         amount = self._end_return(event, event.return_id, "confirmed", None, position, at)
         row["going_back"] -= amount
         row["returned"] += amount
@@ -261,14 +261,14 @@ class SupplyRows(Handlers):
         self.costs.end(event.originator_id, amount=amount, at=at, position=position)
 
     def _grant_return_refused(self, event: Grant.ReturnRefused, position: int, at: str) -> None:
-        row = _changed(self._grants, event, position)
+        row = changed_row(self._grants, event, position)
         row["going_back"] -= self._end_return(
             event, event.return_id, "refused", event.why, position, at
         )
         self._rest(row, at)
 
     def _grant_lost(self, event: Grant.Lost, position: int, at: str) -> None:
-        row = _changed(self._grants, event, position)
+        row = changed_row(self._grants, event, position)
         row |= {"state": GrantState.LOST.value, "ended_at": at}
         for return_id in tuple(self._open_returns.get(event.originator_id, ())):
             self._end_return(event, return_id, "lost", event.why, position, at)
@@ -330,16 +330,6 @@ class SupplyRows(Handlers):
         self._returns.touch(row)
         amount: int = row["amount"]
         return amount
-
-
-def _changed(table: TableRows, event: DomainEvent, position: int) -> Values:
-    """Return the row of an event's aggregate, to be changed."""
-    name = ids.name_of(event.originator_id)
-    row = table.find(name)
-    if row is None:
-        raise LookupError(f"{event.originator_id} has no first event")
-    row["position"] = position
-    return table.touch(row)
 
 
 def _perhaps(when: datetime | None) -> str | None:
