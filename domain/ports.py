@@ -60,11 +60,13 @@ class EventLog(AggregateSource, Protocol):
         Raises:
             ConflictError: an aggregate has changed since it was loaded: load again, decide again.
             StaleEpochError: a fence is not where the caller thinks: it must stop acting.
-            TransientError: the log is locked by another, or the disk is full; the same call may be repeated.
+            TransientError: the log is locked by another, the disk is full, or the server is away; the same call may be repeated. Where a server
+                went before it answered, the message says that the outcome is not known: then the repeated call finds out, or whoever loads
+                again does, and events may be in the log that nobody was told of (``read`` has them).
             PermanentError: the log cannot be written at all.
             BrokenLogError: the log is damaged.
 
-        After an error nothing is saved and the aggregates still have their pending events.
+        After any other error nothing is saved. The aggregates still have their pending events.
         """
         ...
 
