@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from xce.domain.policy import money
 from xce.domain.values import write_duration
 from xce.projections.all import Projections
+from xce.projections.leases import LeaseRow
 from xce.projections.spending import SpendingLine
 from xce.projections.totals import SharedTotal
 
@@ -17,7 +18,7 @@ Document = dict[str, Any]
 
 
 def document_of(projections: Projections, now: datetime | None) -> Document:
-    """Return totals, inventory, catalog and spending by name.
+    """Return totals, inventory, catalog, spending and leases by name.
 
     Args:
         projections: at some position.
@@ -28,6 +29,7 @@ def document_of(projections: Projections, now: datetime | None) -> Document:
         "inventory": _inventory(projections),
         "catalog": {} if now is None else _catalog(projections, now),
         "spending": {} if now is None else _spending(projections, now),
+        "leases": {row.provider: _lease(row) for row in projections.leases.rows()},
     }
 
 
@@ -81,6 +83,16 @@ def _line(line: SpendingLine) -> Document:
         "cost": money.plain(line.cost),
         "per_hour": money.plain(line.per_hour),
         "unpriced": line.unpriced,
+    }
+
+
+def _lease(row: LeaseRow) -> Document:
+    return {
+        "holder": row.holder,
+        "epoch": row.epoch,
+        "state": row.state.value,
+        "term": write_duration(row.term),
+        "since": row.since.isoformat().replace("+00:00", "Z"),
     }
 
 
