@@ -13,7 +13,7 @@ from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import State
 from xce.domain.demand.packing import Packing
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer, tasks_on_empty
+from xce.domain.demand.supply import Offer
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass
 
@@ -40,6 +40,7 @@ class Ahead:
         self._smallest = self._packing.pack(
             {name: min(need.get(name, 0) for need in amounts) for name in self._packing.resources}
         )
+        self._are_plain = select_nothing(self._classes)
         self._next: list[int] = list(range(1, len(self._class_of) + 1))
         self._head = 0
         self._taken = bytearray(len(self._class_of))
@@ -142,6 +143,14 @@ class Ahead:
         """Return what all that a job takes of hosts is worth."""
         return sum(prices.get(name, 0.0) * amount for name, amount in total_amounts(job).items())
 
+    def worth_of_used(
+        self, used: Sequence[Mapping[str, int]], prices: Mapping[str, float]
+    ) -> float:
+        """Return what a job's part on new hosts is worth."""
+        return sum(
+            prices.get(name, 0.0) * amount for taken in used for name, amount in taken.items()
+        )
+
     def worth_of_fill(
         self, kind: HostKind, used: Sequence[Mapping[str, int]], tier: int, opener: int
     ) -> float:
@@ -220,15 +229,29 @@ class Ahead:
 
     def _on(self, kind: HostKind) -> list[int]:
         """Return what each class needs on a host of this kind, more than anything has if it does not match."""
+        if self._are_plain:
+            return self._needs
         known = self._needs_on.get(kind)
         if known is None:
-            known = self._needs_on[kind] = [
-                need
-                if tasks_on_empty(job.alternatives[0].parts[0], kind, 1)
-                else self._packing.too_much
-                for job, need in zip(self._classes, self._needs, strict=True)
-            ]
+            known = self._needs_on[kind] = needs_on(
+                kind, self._classes, self._needs, self._packing.too_much
+            )
         return known
+
+
+def needs_on(
+    kind: HostKind, classes: Sequence[JobClass], needs: Sequence[int], too_much: int
+) -> list[int]:
+    """Return what simple jobs need on a host of a kind, ``too_much`` where it is not what they select."""
+    return [
+        need if job.alternatives[0].parts[0].request.selector.matches(kind) else too_much
+        for job, need in zip(classes, needs, strict=True)
+    ]
+
+
+def select_nothing(classes: Iterable[JobClass]) -> bool:
+    """Return whether simple jobs take any kind of host."""
+    return all(job.alternatives[0].parts[0].request.selector.select is None for job in classes)
 
 
 def is_simple(job: JobClass) -> bool:

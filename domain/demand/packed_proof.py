@@ -8,9 +8,9 @@ is the same as placing job by job, and needs no search.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from xce.domain.cluster.kinds import HostKind
-from xce.domain.demand.lookahead import is_simple
+from xce.domain.demand.lookahead import is_simple, needs_on, select_nothing
 from xce.domain.demand.packing import Packing
-from xce.domain.demand.supply import Offer, tasks_on_empty
+from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.placement import Placed
 
@@ -70,6 +70,7 @@ class PackedProof:
                 for name in self._packing.resources
             }
         )
+        self._are_plain = select_nothing(self._classes)
         self._on_kind: dict[HostKind, tuple[int, list[int]]] = {}
         self._suffix: list[int] = []
         self._used: list[int] = []
@@ -97,10 +98,11 @@ class PackedProof:
         known = self._on_kind.get(kind)
         if known is None:
             packing = self._packing
-            needs = [
-                need if tasks_on_empty(job.alternatives[0].parts[0], kind, 1) else packing.too_much
-                for job, need in zip(self._classes, self._needs, strict=True)
-            ]
+            needs = (
+                self._needs
+                if self._are_plain
+                else needs_on(kind, self._classes, self._needs, packing.too_much)
+            )
             known = self._on_kind[kind] = (packing.pack(kind.totals), needs)
         return known
 

@@ -58,6 +58,7 @@ def best(
     prices = ahead.prices(tier, offers)
     own = ahead.worth_of(candidate.job_class, prices)
     bounds = ahead.bounds(tier)
+    is_single = candidate.job_class.least == 1
     chosen, best_merit = priced[0], None
     seen: set[HostKind] = set()
     for option in sorted(priced, key=lambda each: (-bounds[each.offer.number], each.offer.number)):
@@ -66,8 +67,12 @@ def best(
         seen.add(option.offer.kind)
         price = (option.offer.price or 0) * len(option.used)
         if price > 0:
-            if best_merit is not None and -best_merit[0] > bounds[option.offer.number] + _CLOSE:
-                break  # nothing that fills the others can be worth more for its price
+            bound = bounds[option.offer.number]
+            if not is_single:
+                # What a gang takes of hosts that are there counts for the new ones too.
+                bound += max(0.0, own - ahead.worth_of_used(option.used, prices)) / float(price)
+            if best_merit is not None and -best_merit[0] > bound + _CLOSE:
+                continue  # nothing that fills it can be worth more for its price
             fill = ahead.worth_of_fill(option.offer.kind, option.used, tier, candidate.place)
             bought = (own + fill) / float(price)
         else:

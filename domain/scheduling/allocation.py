@@ -43,9 +43,8 @@ def allocate(core: State | None, allocator: Allocator, attempt: Attempt) -> Code
     if not _is_shared_met(core, attempt, record):
         return Code.PENDING
     context = attempt.context
-    uncommitted = context.uncommitted
     for number, a_task, once in part.fixed:
-        uncommitted[number] = uncommitted.get(number, 0) + a_task * tasks + once
+        context.take(number, a_task * tasks + once)
 
     placed_before = len(context.claims)
     claims: list[Claim] = []
@@ -177,22 +176,21 @@ def _claim(
         claims.append(Claim(place, tasks, amounts, metered, before, ()))
         core.debit(place, amounts)
         return
-    uncommitted = attempt.context.uncommitted
-    so_far = tuple([uncommitted.get(number, 0) for number, _ in metered])
+    context = attempt.context
+    so_far = tuple([context.uncommitted.get(number, 0) for number, _ in metered])
     claims.append(Claim(place, tasks, amounts, metered, before, so_far))
     core.debit(place, amounts)
-    for (number, amount), known in zip(metered, so_far, strict=True):
-        uncommitted[number] = known + amount
+    for number, amount in metered:
+        context.take(number, amount)
 
 
 def _release(core: State, attempt: Attempt, claims: list[Claim]) -> None:
     """Undo the claims of a plan, the last first."""
-    uncommitted = attempt.context.uncommitted
     while claims:
         claim = claims.pop()
         core.restore(claim.place, claim.amounts, claim.before)
         for (number, _), known in zip(claim.metered, claim.uncommitted_before, strict=True):
-            uncommitted[number] = known
+            attempt.context.put_back(number, known)
 
 
 def _assemble(attempt: Attempt, claims: list[Claim]) -> Allocation:

@@ -1,7 +1,8 @@
 """One attempt to place one primary request, and the context that the parts of a job share."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from xce.domain.cluster.limits import HOSTS, TOGETHER, Share
 from xce.domain.cluster.requests import Amounts
@@ -9,6 +10,9 @@ from xce.domain.cluster.state import State
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.explain import PendRecord
 from xce.domain.scheduling.guarantees import broken, kept_from
+
+#: Most jobs take nothing of any meter: they share this.
+_NOTHING: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class Claim(NamedTuple):
@@ -47,10 +51,22 @@ class Context:
     def __init__(self, job: JobClass) -> None:
         self.job = job
         self.claims: list[Claim] = []
-        self.uncommitted: dict[int, int] = {}
+        self.uncommitted: Mapping[int, int] = _NOTHING
         #: For guarantees: fixed amounts by resource, and what was free in all before the first claim.
         self._asked: dict[str, int] | None = None
         self._free: dict[str, int] | None = None
+
+    def take(self, number: int, amount: int) -> None:
+        """Count an amount of a meter as taken."""
+        so_far = self.uncommitted
+        if not isinstance(so_far, dict):
+            so_far = self.uncommitted = {}
+        so_far[number] = so_far.get(number, 0) + amount
+
+    def put_back(self, number: int, amount: int) -> None:
+        """Count no more of a meter as taken than this."""
+        if isinstance(self.uncommitted, dict):
+            self.uncommitted[number] = amount
 
     def ask(self, amounts: dict[str, int]) -> dict[str, int]:
         """Add fixed amounts of a part; return the sums of the job so far, of the same resources."""

@@ -4,6 +4,7 @@ Two jobs are in one class if they have the same user, project, queue, array, tas
 exclusive and run limit. Then whatever holds for one of them holds for the other.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from xce.domain.cluster.limits import JOBS, Meter, Meters
@@ -118,7 +119,7 @@ class Part:
             amounts[name] = amounts.get(name, 0) + amount
         return amounts
 
-    def most_hosts(self, tasks: int, left: list[int], uncommitted: dict[int, int]) -> int:
+    def most_hosts(self, tasks: int, left: list[int], uncommitted: Mapping[int, int]) -> int:
         """Return how many buckets the meters of ``claimed`` allow at most."""
         most = tasks
         for number, a_task, a_host, first_task, first_once in self.claimed:

@@ -49,12 +49,13 @@ class Compiled:
         declared = {queue.name for queue in snapshot.queues}
         undeclared = {job.queue for job in snapshot.pending if job.queue not in declared}
         self.warnings += [
-            f"queue {name!r} is not declared; its priority is 0" for name in sorted(undeclared)
+            f"queue {name!r} is not declared; its priority is 0"
+            for name in sorted(undeclared, key=key_of_name)
         ]
+        both = [job.id for job in snapshot.pending if job.id in running_ids]
         self.warnings += [
-            f"job {job.id!r} is running and pending; it runs"
-            for job in snapshot.pending
-            if job.id in running_ids
+            f"job {name!r} is running and pending; it runs"
+            for name in sorted(both, key=key_of_name)
         ]
 
     def _count_running(self, meters: Meters, hosts: HostList) -> None:
@@ -105,14 +106,14 @@ class Compiled:
         in_flight = self.snapshot.catalog.in_flight.hosts
         if not in_flight:
             return []
+        in_order = sorted(in_flight, key=lambda host: key_of_name(host.id))
         joined = {host.instance for host in self.snapshot.hosts if host.instance is not None}
         self.warnings += [
             f"host in flight {host.id!r} has joined; it is not counted twice"
-            for host in in_flight
+            for host in in_order
             if host.id in joined
         ]
-        flying = [host for host in in_flight if host.id not in joined]
-        return sorted(flying, key=lambda host: key_of_name(host.id))
+        return [host for host in in_order if host.id not in joined]
 
 
 def _classes(
