@@ -26,7 +26,11 @@ app = typer.Typer(
 )
 
 LogArgument = Annotated[
-    str, typer.Argument(metavar="LOG", help="The SQLite file of a log, such as xce-demo/events.db.")
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="The SQLite file of a log, such as xce-demo/events.db, or its address on PostgreSQL.",
+    ),
 ]
 _QUERY_EPILOG = (
     f"Tables: {', '.join(table.name for table in TABLES)}; docs/reference/audit.md has their columns.\n\n"

@@ -33,7 +33,11 @@ ROWS_MAX = 100
 CELL_MAX = 100
 
 LogArgument = Annotated[
-    str, typer.Argument(metavar="LOG", help="The SQLite file of a log, such as xce-demo/events.db.")
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="The SQLite file of a log, such as xce-demo/events.db, or its address on PostgreSQL.",
+    ),
 ]
 CheckpointsOption = Annotated[
     bool,
