@@ -180,10 +180,10 @@ def test_a_server_that_is_started_again_keeps_its_primary(postgresql: Server) ->
         a.step()
         postgresql.stop()
         a.step()
-        assert a.problem is not None
+        problem = a.problem
+        assert problem is not None
         postgresql.start()
-        a.step()
-        assert (a.role, a.problem) == (Role.PRIMARY, None)
+        assert a.step() is Role.PRIMARY
         log.append([request_of("R1")], fences={"primary": a.epoch})
 
 

@@ -16,6 +16,7 @@ from xce.adapters.store.follower import Follower
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.recorder import NO_FENCING, NewRow, SnapshotRow
+from xce.adapters.store.side_files import code_digest
 from xce.adapters.store.snapshots import Snapshot, SnapshotKeeper, open_follower
 from xce.domain.errors import TransientError, XceError
 from xce.projections.all import Projections
@@ -62,7 +63,7 @@ def keep(log: StoredLog) -> XceError | None:
 
 
 def kept(log: StoredLog) -> list[int]:
-    return sorted({row.position for row in log.recorder.snapshot_rows(snapshots.code_digest())})
+    return sorted({row.position for row in log.recorder.snapshot_rows(code_digest())})
 
 
 @pytest.mark.parametrize("backend", [backend for backend in PLACES if backend != "memory"])
@@ -86,9 +87,7 @@ def test_the_state_is_equal_with_and_without_snapshots(
             require_equal(follower, log)
             if keeps:
                 log.recorder.keep_snapshot(
-                    Snapshot(follower.head, follower.projections.keep()).rows(
-                        snapshots.code_digest()
-                    )
+                    Snapshot(follower.head, follower.projections.keep()).rows(code_digest())
                 )
             require_equal(open_follower(log), log)
 
@@ -162,7 +161,7 @@ SPOILED: dict[str, Spoil] = {
 def test_what_does_not_fit_is_not_used(log: StoredLog, what: str) -> None:
     tell(log, 60)
     follower = open_follower(log)
-    rows = Snapshot(follower.head, follower.projections.keep()).rows(snapshots.code_digest())
+    rows = Snapshot(follower.head, follower.projections.keep()).rows(code_digest())
     log.recorder.keep_snapshot([SPOILED[what](row) for row in rows])
     tell(log, 70)
 
@@ -176,7 +175,7 @@ def test_a_snapshot_of_another_past_is_not_used(log: StoredLog) -> None:
     with open_log(MEMORY) as other:
         tell(other, 60)
         elsewhere = open_follower(other)
-    rows = Snapshot(elsewhere.head, elsewhere.projections.keep()).rows(snapshots.code_digest())
+    rows = Snapshot(elsewhere.head, elsewhere.projections.keep()).rows(code_digest())
     log.recorder.keep_snapshot(rows)
 
     require_equal(open_follower(log), log)
@@ -187,7 +186,7 @@ def test_a_snapshot_with_a_part_too_few_is_not_used(log: StoredLog) -> None:
     follower = open_follower(log)
     snapshot = Snapshot(follower.head, follower.projections.keep())
     less = replace(snapshot, parts={k: v for k, v in snapshot.parts.items() if k != "totals"})
-    log.recorder.keep_snapshot(less.rows(snapshots.code_digest()))
+    log.recorder.keep_snapshot(less.rows(code_digest()))
 
     require_equal(open_follower(log), log)
 
