@@ -1,5 +1,7 @@
 """Addresses of logs on PostgreSQL: what they say, and that they never show a secret."""
 
+import sys
+
 import pytest
 
 from xce.adapters.store.addresses import is_address
@@ -64,3 +66,12 @@ def test_what_cannot_be_read_is_not_repeated(text: str) -> None:
 def test_a_file_is_no_address() -> None:
     assert not is_address("postgresql.db")
     assert not is_address("./postgresql://x")
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xce.adapters.store.postgresql.address", None)
+
+    with pytest.raises(InputError, match=r"pip install 'xce\[postgresql\]'") as caught:
+        open_log("postgresql://ann:s3cret@db/log")
+
+    assert "s3cret" not in str(caught.value)
