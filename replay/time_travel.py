@@ -24,7 +24,7 @@ from xce.projections.document import Document
 from xce.projections.document import document_of as document_of_projections
 
 #: A checkpoint is due so many positions behind the one before.
-CHECKPOINT_EVERY: Final = 50_000
+CHECKPOINT_EVERY: Final = 25_000
 
 
 @dataclass(frozen=True, slots=True)
