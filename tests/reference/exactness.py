@@ -91,7 +91,7 @@ def case_of(snapshot: Snapshot, result: SessionResult) -> Case:
     )
 
 
-def violations(snapshot: Snapshot, result: SessionResult, *, runs_budget: int = 400) -> list[str]:
+def violations(snapshot: Snapshot, result: SessionResult, *, runs_budget: int = 1000) -> list[str]:
     """Return what is wrong with the demand and the idle supply of a result; nothing if they are exact."""
     case = case_of(snapshot, result)
     found = [*_lists(case), *_sound(case)]

@@ -97,6 +97,7 @@ class Runs:
         for hosts in range(2, job.least + 1):
             found: list[Step] = []
             for mix in product(names, repeat=hosts):
+                self._spend(1)
                 total = Counter((*step.opened, *mix))
                 if all(total[name] <= self.supply.room[name] for name in mix):
                     after = self._placed(step, job, number, mix)

@@ -184,7 +184,7 @@ def _limits(draw: st.DrawFn, hosts: Sequence[Host]) -> tuple[Limit, ...]:
     return tuple(
         Limit(
             name=f"limit {number}",
-            resource=draw(st.sampled_from(["jobs", "slots", "hosts", "mem", "lic"])),
+            resource=draw(st.sampled_from(["jobs", "slots", "hosts", "mem", "lic", "tok"])),
             amount=draw(st.integers(0, 5)),
             users=draw(rarely(st.just(("u1",)), None)),
             groups=draw(rarely(st.sampled_from([("g1",), ("g1", "g2")]), None, one_in=8)),

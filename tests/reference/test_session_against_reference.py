@@ -3,26 +3,39 @@
 ``HYPOTHESIS_PROFILE=soak`` runs thousands of clusters.
 """
 
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.reference.comparison import differences
+from tests.reference.crowds import crowds
 from tests.reference.snapshots import EVERYTHING, GANGS, WITHOUT_SPANS, snapshots
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.scheduling.session import run_session
 
+a_tenth = settings(max_examples=settings().max_examples // 10)
+twice_as_many = settings(max_examples=2 * settings().max_examples)
 
+
+@twice_as_many
 @given(snapshots(WITHOUT_SPANS))
 def test_small_random_snapshots_without_spans(snapshot: Snapshot) -> None:
     assert differences(snapshot, run_session(snapshot)) == []
 
 
+@twice_as_many
 @given(snapshots(EVERYTHING))
 def test_small_random_snapshots_with_everything(snapshot: Snapshot) -> None:
     assert differences(snapshot, run_session(snapshot)) == []
 
 
+@twice_as_many
 @given(snapshots(GANGS))
 def test_small_random_snapshots_with_wide_jobs(snapshot: Snapshot) -> None:
+    assert differences(snapshot, run_session(snapshot)) == []
+
+
+@a_tenth
+@given(crowds())
+def test_bursts_of_many_jobs(snapshot: Snapshot) -> None:
     assert differences(snapshot, run_session(snapshot)) == []
 
 
