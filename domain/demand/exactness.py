@@ -7,6 +7,7 @@ any one host, or one unit of a count, some job waits.
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Final
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.packed_proof import PackedProof, are_simple
@@ -14,6 +15,9 @@ from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.compile import waiting_classes
 from xce.domain.scheduling.placement import Placed, commit, place
+
+#: How often counts are set anew to what the jobs take of them.
+_REPEATS: Final = 4
 
 
 class Prime:
@@ -66,6 +70,28 @@ class Prime:
                 core.no_longer_waits(job)
             placements.append(given)
         return Run(core, placements, None)
+
+    def settled(
+        self,
+        jobs: Sequence[Candidate],
+        order: Sequence[Offer],
+        counts: Mapping[int, int],
+        kept: Sequence[Placed] = (),
+    ) -> "tuple[dict[int, int], Run] | None":
+        """Return counts, and the run on them, with which all jobs start and take just these counts.
+
+        It begins with the given ones, and goes on with what the jobs took of them.
+        """
+        amounts = dict(counts)
+        for _ in range(_REPEATS):
+            run = self.run(jobs, order, amounts, kept)
+            if run.waits is not None:
+                return None
+            needed = self.shortfall(run.placements)
+            if needed == {number: amount for number, amount in amounts.items() if amount > 0}:
+                return needed, run
+            amounts = needed
+        return None
 
     def shortfall(self, placements: Sequence[Placed]) -> dict[int, int]:
         """Return, by meter of a shared resource, what placements take beyond what is there or in flight."""
@@ -179,10 +205,11 @@ class Tightening:
                 if self._lacks_without(at):
                     continue
                 fewer = [*self.order[:at], *self.order[at + 1 :]]
-                trial = self._prime.run(self._jobs, fewer, self.counts, keep.without(at))
-                if trial.waits is None:
-                    self.order, self.run, dropped = fewer, trial, True
-                    keep = _Kept(self._prime.first_new, trial.placements)
+                settled = self._prime.settled(self._jobs, fewer, self.counts, keep.without(at))
+                if settled is not None:
+                    self.order, dropped = fewer, True
+                    self.counts, self.run = settled
+                    keep = _Kept(self._prime.first_new, self.run.placements)
                     break
             else:
                 return dropped
@@ -232,23 +259,19 @@ class Tightening:
 
     def _drop_units(self) -> bool | None:
         """Drop spare units of shared resources; return whether there were any, None without budget."""
+        if all(takes_fixed_amounts(placed) for placed in self.run.placements):
+            return False
         dropped = False
-        needed = self._prime.shortfall(self.run.placements)
-        if any(needed.get(number, 0) < amount for number, amount in self.counts.items()):
-            trial = self._prime.run(self._jobs, self.order, needed)
-            if trial.waits is None:
-                self.counts, self.run, dropped = needed, trial, True
-        if not all(takes_fixed_amounts(placed) for placed in self.run.placements):
-            for number in list(self.counts):
-                while self.counts[number] > 0:
-                    if self._prime.spent + len(self._jobs) > self._limit:
-                        return None
-                    fewer = {**self.counts, number: self.counts[number] - 1}
-                    trial = self._prime.run(self._jobs, self.order, fewer)
-                    if trial.waits is not None:
-                        break
-                    self.counts, self.run, dropped = fewer, trial, True
-        self.counts = {number: amount for number, amount in self.counts.items() if amount > 0}
+        for number in list(self.counts):
+            while self.counts.get(number, 0) > 0:
+                if self._prime.spent + len(self._jobs) > self._limit:
+                    return None
+                fewer = {**self.counts, number: self.counts[number] - 1}
+                settled = self._prime.settled(self._jobs, self.order, fewer)
+                if settled is None:
+                    break
+                self.counts, self.run = settled
+                dropped = True
         return dropped
 
 

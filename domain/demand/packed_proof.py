@@ -129,23 +129,50 @@ class PackedProof:
 
     def _without(self, gone: int, tail: Sequence[int]) -> dict[int, int] | None:
         """Return where the tasks from a host on go if it is not there, None if one finds no place."""
-        packing, suffix = self._packing, self._suffix
         left = self._used[gone]
-        if not packing.fits(left, suffix[gone + 1]):
+        if not self._packing.fits(left, self._suffix[gone + 1]):
             return None
+        places = [at for at in range(gone + 1, len(self._order)) if at not in self.dropped]
+        moved, is_done = self._pour(tail, left, self._order, places, self._suffix)
+        self.spent += len(moved)
+        return moved if is_done else None
+
+    def holds(self, order: Sequence[Offer]) -> bool:
+        """Return whether other new hosts would hold all tasks."""
+        suffix = [0] * (len(order) + 1)
+        for place in range(len(order) - 1, -1, -1):
+            suffix[place] = suffix[place + 1] + self._kind(order[place].kind)[0]
+        if not self._packing.fits(self._used[0], suffix[0]):
+            return False
+        tasks = range(len(self._class_of))
+        moved, is_done = self._pour(tasks, self._used[0], order, range(len(order)), suffix)
+        self.spent += len(moved)
+        return is_done
+
+    def _pour(
+        self,
+        tasks: Sequence[int],
+        left: int,
+        order: Sequence[Offer],
+        places: Iterable[int],
+        suffix: Sequence[int],
+    ) -> tuple[dict[int, int], bool]:
+        """Fill hosts with tasks, one after the other; return where they go, and whether all found a place.
+
+        It ends once what is left is more than all hosts behind could hold. ``left``: amounts of all tasks.
+        """
+        packing = self._packing
         guard, smallest = packing.guard, self._smallest
         class_of, group_of, own = self._class_of, self._group_of, self._needs
-        head, end = 0, len(tail)
+        head, end = 0, len(tasks)
         following: dict[int, int] = {}
         moved: dict[int, int] = {}
-        for place in range(gone + 1, len(self._order)):
-            if place in self.dropped:
-                continue
-            capacity, needs = self._kind(self._order[place].kind)
+        for place in places:
+            capacity, needs = self._kind(order[place].kind)
             room = capacity | guard
             at, before, group = head, -1, -1
             while at < end:
-                task = tail[at]
+                task = tasks[at]
                 number = class_of[task]
                 rest = room - needs[number]
                 after = following.get(at, at + 1)
@@ -164,8 +191,7 @@ class PackedProof:
                 at = after
             if head >= end or not packing.fits(left, suffix[place + 1]):
                 break
-        self.spent += len(moved)
-        return moved if head >= end else None
+        return moved, head >= end
 
     def drop(self, gone: int, moved: Mapping[int, int]) -> None:
         """Empty a host: its tasks and those behind it go where ``sweep`` said."""

@@ -5,16 +5,25 @@ change the place of an earlier one, the pass is run again with those hosts there
 does not settle it, job by job, each step checked on S'.
 """
 
+import itertools
 from collections.abc import Sequence
+from typing import Final
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
+from xce.domain.demand.exchange import cheaper, price_of
+from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply
 
 #: How often the pass is run again with the hosts of the run before.
-_REPEATS = 4
+_REPEATS: Final = 4
+#: More candidates than these are not counted one by one where that would be needed.
+_ONE_BY_ONE: Final = 300
+
+#: Candidates that are not counted, with the reason where it is known.
+LeftOut = list[tuple[Candidate, str | None]]
 
 
 class Solution:
@@ -38,7 +47,7 @@ class Solution:
         order: list[Offer],
         counts: dict[int, int],
         run: Run,
-        left_out: list[tuple[Candidate, str | None]],
+        left_out: LeftOut,
     ) -> None:
         self.catalog = catalog
         self.jobs = jobs
@@ -74,7 +83,7 @@ class Solver:
 
     def solve(self) -> Solution:
         """Return the demand of the candidates."""
-        found = self._sound()
+        found = self._cheaper(self._sound())
         while True:
             before = len(found.order)
             self._tighten(found)
@@ -101,10 +110,10 @@ class Solver:
             catalog = again
         return self._carefully()
 
-    def _pass(self, opened: Sequence[Offer]) -> tuple[Pass, list[tuple[Candidate, str | None]]]:
+    def _pass(self, opened: Sequence[Offer]) -> tuple[Pass, LeftOut]:
         """Run the catalog pass with some hosts there from the start; return it and whom it left out."""
         catalog = Pass(self._core_with_headroom(), self._supply, opened)
-        left_out: list[tuple[Candidate, str | None]] = []
+        left_out: LeftOut = []
         blocker: str | None = None
         for place, candidate in enumerate(self._candidates):
             if blocker is not None:
@@ -126,21 +135,37 @@ class Solver:
             core.left[number] += amount
         return core
 
-    def _settle(
-        self, catalog: Pass, left_out: list[tuple[Candidate, str | None]]
-    ) -> Solution | None:
+    def _settle(self, catalog: Pass, left_out: LeftOut) -> Solution | None:
         """Return what a pass proposes if it is sound on S'."""
         jobs = [counted.candidate for counted in catalog.counted]
         placements = [counted.placed for counted in catalog.counted]
-        counts = self._prime.shortfall(placements)
         if not catalog.was_given and all(is_stable(placed) for placed in placements):
+            counts = self._prime.shortfall(placements)
             run = Run(catalog.core, placements, None)
             return Solution(catalog, jobs, catalog.opened, counts, run, left_out)
-        for amounts in (counts, self._supply.headroom):
-            run = self._prime.run(jobs, catalog.opened, amounts)
-            if run.waits is None:
-                return Solution(catalog, jobs, catalog.opened, {**amounts}, run, left_out)
-        return None
+        settled = self._prime.settled(jobs, catalog.opened, self._prime.shortfall(placements))
+        if settled is None:
+            settled = self._prime.settled(jobs, catalog.opened, self._supply.headroom)
+        if settled is None:
+            return None
+        counts, run = settled
+        return Solution(catalog, jobs, catalog.opened, counts, run, left_out)
+
+    def _cheaper(self, found: Solution) -> Solution:
+        """Exchange hosts for cheaper ones where all jobs are simple and all hosts of one priority."""
+        order = found.order
+        if not order or any(offer.price is None for offer in order):
+            return found
+        tier = next(tier for tier in self._supply.tiers if order[0] in tier)
+        if any(offer not in tier for offer in order) or not are_simple(found.run.placements):
+            return found
+        proof = PackedProof(found.run.placements, order, self._prime.first_new)
+        other = cheaper(proof, order, tier)
+        if price_of(other) < price_of(order):
+            run = self._prime.run(found.jobs, other, found.counts)
+            assert run.waits is None, "filling hosts one after the other is placing job by job"
+            found.order, found.run = other, run
+        return found
 
     def _tighten(self, found: Solution) -> None:
         tightening = Tightening(
@@ -154,14 +179,15 @@ class Solver:
         )
         found.is_tight = tightening.is_proved
 
-    # one by one
+    # where later jobs move earlier ones
 
     def _carefully(self) -> Solution:
-        """Add job by job, and only so that all jobs so far start on S' with all hosts so far."""
-        headroom = self._supply.headroom
+        """Count a job only if all jobs so far start on S' with all hosts so far."""
+        if len(self._candidates) > _ONE_BY_ONE:
+            return self._without_those_that_wait()
         catalog = Pass(self._core_with_headroom(), self._supply, ())
         jobs: list[Candidate] = []
-        left_out: list[tuple[Candidate, str | None]] = []
+        left_out: LeftOut = []
         blocker: str | None = None
         for candidate in self._candidates:
             if blocker is not None:
@@ -170,7 +196,7 @@ class Solver:
             if candidate.left_out is not None:
                 left_out.append((candidate, candidate.left_out))
             else:
-                tried = self._add_carefully(catalog, jobs, candidate)
+                tried = self._with_one_more(catalog, jobs, candidate)
                 if tried is not None:
                     catalog = tried
                     jobs.append(candidate)
@@ -178,23 +204,36 @@ class Solver:
                 left_out.append((candidate, None))
             if self._strict:
                 blocker = candidate.job.id
-        run = self._prime.run(jobs, catalog.opened, headroom)
-        assert run.waits is None, "each step was checked"
-        return Solution(catalog, jobs, catalog.opened, {**headroom}, run, left_out)
+        settled = self._prime.settled(jobs, catalog.opened, self._supply.headroom)
+        assert settled is not None, "each step was checked"
+        counts, run = settled
+        return Solution(catalog, jobs, catalog.opened, counts, run, left_out)
 
-    def _add_carefully(
-        self, catalog: Pass, jobs: list[Candidate], candidate: Candidate
+    def _with_one_more(
+        self, catalog: Pass, jobs: Sequence[Candidate], candidate: Candidate
     ) -> Pass | None:
         """Return a pass in which the jobs and one more are placed as S' places them, None if there is none."""
-        if catalog.place_without_new(candidate):
-            return catalog
-        for offers in catalog.options(candidate.job_class):
+        more = [*jobs, candidate]
+        for offers in itertools.chain(([],), catalog.options(candidate.job_class)):
             order = [*catalog.opened, *offers]
-            if self._prime.run([*jobs, candidate], order, self._supply.headroom).waits is None:
+            if self._prime.settled(more, order, self._supply.headroom) is not None:
                 again = Pass(self._core_with_headroom(), self._supply, order)
-                for each in (*jobs, candidate):
-                    if not again.place_without_new(each):
-                        break
-                else:
+                if all(again.place_without_new(each) for each in more):
                     return again
         return None
+
+    def _without_those_that_wait(self) -> Solution:
+        """Count all jobs of a pass but those that S' leaves waiting, the first of them again and again."""
+        catalog, left_out = self._pass(())
+        jobs = [counted.candidate for counted in catalog.counted]
+        while True:
+            settled = self._prime.settled(jobs, catalog.opened, self._supply.headroom)
+            if settled is not None:
+                counts, run = settled
+                return Solution(catalog, jobs, catalog.opened, counts, run, left_out)
+            run = self._prime.run(jobs, catalog.opened, self._supply.headroom)
+            waiting = run.waits or jobs[-1]
+            cut = jobs.index(waiting)
+            gone = jobs[cut:] if self._strict else [waiting]
+            left_out += [(job, None) for job in gone]
+            jobs = [job for job in jobs if job not in gone]
