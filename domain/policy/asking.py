@@ -1,6 +1,10 @@
-"""What to ask: each lot of the demand, earlier jobs first, of the first offers that have room."""
+"""What to ask: each lot of the demand, earlier jobs first, of the first offers that have room.
 
-from collections.abc import Iterable, Iterator, Mapping
+A job is served as a whole or not at all (field case F15): where the bounds leave only a part of what it needs, that part is
+not asked, unless other jobs need it, and what it would have taken is left to the jobs behind it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provider import Kind
@@ -14,25 +18,83 @@ _Key = tuple[Kind, str]
 
 def ask(inputs: PolicyInput, wants: Wanted) -> tuple[list[Decision], list[Decision]]:
     """Return the requests, in the order in which they are sent, and a hold for each item of which some is not asked."""
-    bounds = Bounds(inputs)
-    offers = {key: offers_of(inputs, *key, bounds) for key in wants.items}
-    left: dict[_Key, list[Lot]] = {}
-    first_asked: dict[int, Offer] = {}
-    for lot in wants.lots:
+    given_up: dict[str, str] = {}
+    while True:
+        taking = _Taking(inputs, wants, given_up)
+        partly = taking.first_partly_served()
+        if partly is None:
+            break
+        given_up[partly] = taking.why_partly(partly)
+    requests = list(_requests(taking.asked.values(), taking.offers, wants.items))
+    holds = [
+        _hold(wants.items[key], lots, taking.offers[key], given_up)
+        for key, lots in taking.left.items()
+    ]
+    return requests, holds
+
+
+class _Taking:
+    """One run over the lots: what each offer takes, and what is left.
+
+    Attributes:
+        offers: by item, in the order in which they are asked.
+        asked: the offers of which something is asked, in the order of the first lot.
+        left: by item, what of each lot is not asked.
+    """
+
+    def __init__(self, inputs: PolicyInput, wants: Wanted, given_up: Collection[str]) -> None:
+        bounds = Bounds(inputs)
+        self.offers = {key: offers_of(inputs, *key, bounds) for key in wants.items}
+        self.asked: dict[int, Offer] = {}
+        self.left: dict[_Key, list[Lot]] = {}
+        self._lots = wants.lots
+        self._given_up = given_up
+        #: What was taken of each lot.
+        self._taken: list[int] = []
+        for lot in wants.lots:
+            skipped = bool(lot.jobs) and all(job in given_up for job in lot.jobs)
+            rest = lot.amount if skipped else self._take(lot)
+            self._taken.append(lot.amount - rest)
+            if rest:
+                self.left.setdefault((lot.kind, lot.item), []).append(
+                    Lot(lot.kind, lot.item, rest, lot.order, lot.jobs)
+                )
+
+    def _take(self, lot: Lot) -> int:
+        """Take as much of a lot as the offers have; return the rest."""
         rest = lot.amount
-        for offer in offers[lot.kind, lot.item]:
+        for offer in self.offers[lot.kind, lot.item]:
             if taken := offer.take(rest, lot.jobs):
-                first_asked.setdefault(id(offer), offer)
+                self.asked.setdefault(id(offer), offer)
                 rest -= taken
             if not rest:
                 break
-        else:
-            left.setdefault((lot.kind, lot.item), []).append(
-                Lot(lot.kind, lot.item, rest, lot.order, lot.jobs)
-            )
-    requests = list(_requests(first_asked.values(), offers, wants.items))
-    holds = [_hold(wants.items[key], lots, offers[key]) for key, lots in left.items()]
-    return requests, holds
+        return rest
+
+    def first_partly_served(self) -> str | None:
+        """Return the first job of which a part is asked that serves no job; None: there is none."""
+        unserved = {
+            job
+            for lot, taken in zip(self._lots, self._taken, strict=True)
+            if taken < lot.amount
+            for job in lot.jobs
+        }
+        for lot, taken in zip(self._lots, self._taken, strict=True):
+            if taken and lot.jobs and unserved.issuperset(lot.jobs):
+                return next(job for job in lot.jobs if job not in self._given_up)
+        return None
+
+    def why_partly(self, job: str) -> str:
+        """Return how much of what a job needs could have been asked, for people."""
+        parts: dict[_Key, tuple[int, int]] = {}
+        for lot, taken in zip(self._lots, self._taken, strict=True):
+            if job in lot.jobs:
+                got, wanted = parts.get((lot.kind, lot.item), (0, 0))
+                parts[lot.kind, lot.item] = (got + taken, wanted + lot.amount)
+        shares = ", ".join(
+            f"{got} of {wanted} {item}" for (_, item), (got, wanted) in parts.items()
+        )
+        return f"job {job} is served whole or not at all, and only {shares} could be asked"
 
 
 # -------------------------------------------------------------------- requests
@@ -112,11 +174,15 @@ def _why_this_one(offer: Offer, offers: list[Offer], place: int) -> str:
 
 
 # ----------------------------------------------------------------------- holds
-def _hold(want: Want, lots: list[Lot], offers: list[Offer]) -> Decision:
+def _hold(
+    want: Want, lots: list[Lot], offers: list[Offer], given_up: Mapping[str, str]
+) -> Decision:
     amount = sum(lot.amount for lot in lots)
     host = want.kind is Kind.HOST
     unit = "hosts" if host else "units"
-    why = "; ".join(f"{offer.provider.name}: {offer.stopped}" for offer in offers)
+    jobs = tuple(dict.fromkeys(job for lot in lots for job in lot.jobs))
+    whys = [f"{offer.provider.name}: {offer.stopped}" for offer in offers if offer.stopped]
+    why = "; ".join([*whys, *(given_up[job] for job in jobs if job in given_up)])
     return Decision(
         kind=DecisionKind.HOLD,
         provider=offers[0].provider.name if len(offers) == 1 else None,
@@ -126,5 +192,5 @@ def _hold(want: Want, lots: list[Lot], offers: list[Offer]) -> Decision:
         amount=None if host else amount,
         reason=f"{amount} of {want.amount} {unit} of {want.item} not asked: "
         + (why or "no provider offers it"),
-        jobs=tuple(dict.fromkeys(job for lot in lots for job in lot.jobs)),
+        jobs=jobs,
     )

@@ -107,8 +107,8 @@ def provider(
 
 # ---------------------------------------------------------------------- demand
 def hosts(item: str, count: int, *jobs: tuple[str, int, int]) -> HostDemand:
-    """Return a demand for hosts; jobs are (name, order, hosts), by default one job that needs all."""
-    parts = jobs or (("j1", 1, count),)
+    """Return a demand for hosts; jobs are (name, order, hosts), by default one job a host."""
+    parts = jobs or tuple((f"j{i}", i, 1) for i in range(1, count + 1))
     return HostDemand(
         template=item,
         count=count,
@@ -117,7 +117,7 @@ def hosts(item: str, count: int, *jobs: tuple[str, int, int]) -> HostDemand:
 
 
 def units(name: str, amount: int, *jobs: tuple[str, int, int]) -> CountDemand:
-    parts = jobs or (("j1", 1, amount),)
+    parts = jobs or tuple((f"j{i}", i, 1) for i in range(1, amount + 1))
     return CountDemand(
         name=name,
         amount=amount,

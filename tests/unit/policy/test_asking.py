@@ -297,11 +297,38 @@ def test_only_the_open_amount_of_a_request_counts_beside_its_hosts() -> None:
 def test_the_capacity_of_a_provider_is_over_all_its_templates() -> None:
     inputs = round_of(
         provider("aws", template("c4"), template("m8"), capacity=5),
-        wants=demand(hosts("c4", 3, ("j1", 1, 3)), hosts("m8", 3, ("j2", 2, 3))),
+        wants=demand(hosts("c4", 3, ("j1", 1, 3)), hosts("m8", 2, ("j2", 2, 1), ("j3", 3, 1))),
         instances=[instance("i-1", "m8")],
     )
 
     assert asks(inputs) == [("aws", "c4", 3), ("aws", "m8", 1)]
+
+
+def test_f15_a_job_of_which_only_a_part_could_be_asked_is_not_asked_and_leaves_the_room_to_others() -> (
+    None
+):
+    """Five hosts may be there: the gang of six gets none, the gang of four behind it gets all of its own."""
+    inputs = round_of(
+        provider("aws", template("c4"), capacity=5),
+        wants=demand(hosts("c4", 11, ("gang", 1, 6), ("small gang", 2, 4), ("single", 3, 1))),
+    )
+
+    assert asks(inputs) == [("aws", "c4", 5)]
+    (request,) = [d for d in decide(inputs).decisions if d.kind is DecisionKind.REQUEST]
+    assert request.jobs == ("small gang", "single")
+    (hold,) = [d for d in decide(inputs).decisions if d.kind is DecisionKind.HOLD]
+    assert (
+        "job gang is served whole or not at all, and only 5 of 6 c4 could be asked" in hold.reason
+    )
+
+
+def test_a_host_is_not_asked_for_a_job_whose_tokens_nobody_lends() -> None:
+    inputs = round_of(
+        provider("aws", template("c4")),
+        wants=demand(hosts("c4", 1, ("j1", 1, 1)), units("lic", 4, ("j1", 1, 4))),
+    )
+
+    assert asks(inputs) == []
 
 
 def test_hosts_in_flight_are_bounded_over_all_providers_and_joined_ones_are_not_among_them() -> (
