@@ -18,7 +18,7 @@ def document_of(aggregate: Aggregate[Any]) -> bytes:
     its own fields by their names. Times are RFC 3339 UTC, durations texts such as ``1h30m``, money decimal texts. A key that is
     nothing in the program (the pause of a whole provider) is the empty text.
     """
-    fields = {
+    fields: dict[str, object] = {
         "id": aggregate.id,
         "version": aggregate.version,
         "created_at": aggregate.created_on,
