@@ -51,8 +51,10 @@ interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
 soak: $(READY) ## property tests with many more examples (long)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
+BENCHMARKS := resreq demand traces projections log audit
+
 bench: $(READY) ## run the benchmarks and print ratios
-	@for file in benchmarks/*.py; do name=$$(basename $$file .py); [ $$name = __init__ ] || { echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; }; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean: ## remove all that can be made again
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis xce-demo .interpreters

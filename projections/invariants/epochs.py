@@ -6,9 +6,11 @@ from typing import ClassVar
 from xce.domain.events import ids
 from xce.domain.events.base import ProviderFact
 from xce.domain.events.recorded import Recorded
+from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.request import Request
 from xce.projections.invariants.report import Invariant
 
@@ -60,7 +62,13 @@ class Epochs(Invariant):
 
     def _fact(self, event: ProviderFact) -> None:
         match event:
-            case Request.Intended() | Instance.Granted() | Grant.Granted():
+            case (
+                Request.Intended()
+                | Instance.Granted()
+                | Grant.Granted()
+                | Orphan.Found()
+                | Decision.Made()
+            ):
                 self._provider_of[event.originator_id] = event.provider
             case _:
                 pass
