@@ -34,7 +34,10 @@ class Runs:
     budget: int
 
     def can_count(self, candidates: Sequence[PlainJob], counted: set[str]) -> bool | None:
-        """Return whether some run counts exactly these jobs; None when the budget was spent before it was known."""
+        """Return whether some run counts these jobs and no others; None when the budget was spent before that.
+
+        A counted job for which the run finds nothing is passed over.
+        """
         try:
             return self._from(self.start(), candidates, counted)
         except _SpentError:
@@ -51,7 +54,10 @@ class Runs:
             return True
         job, *rest = candidates
         if job.id in counted:
-            return any(self._from(after, rest, counted) for after in self.options(step, job))
+            options = list(self.options(step, job))
+            if not options:  # counted beyond what the pass finds, which is no fault if it is sound
+                return self._from(step, rest, counted)
+            return any(self._from(after, rest, counted) for after in options)
         if any(self.is_sound(after) for after in self.options(step, job)):
             return False
         return self._from(step, rest, counted)
