@@ -113,6 +113,17 @@ class View:
         self.seen = seen
         self.cursors: dict[Amounts, int] = {}
 
+    def copy(self) -> "View":
+        """Return a copy that changes for itself."""
+        made = View(self.matching[:], self.seen)
+        if self.hosts is not self.matching:
+            made.hosts = self.hosts[:]
+            made.groups = [made.hosts]
+        if len(self.groups) != 1 or self.groups[0] is not self.hosts:
+            made.groups = [group[:] for group in self.groups]
+        made.cursors = self.cursors.copy()
+        return made
+
 
 class State:
     """Free amounts of hosts and meters at one moment.
@@ -161,7 +172,7 @@ class State:
         made.shut = self.shut.copy()
         made.granted = self.granted[:]
         made.waiting = [{} for _ in self.waiting]
-        made._views = []
+        made._views = [None if view is None else view.copy() for view in self._views]
         return made
 
     # hosts
