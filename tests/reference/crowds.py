@@ -20,25 +20,30 @@ from xce.domain.formats.snapshot import (
     Template,
 )
 
-SHAPES = (
+#: Shapes whose tasks each take the first host with room.
+SIMPLE = (
     ("", 1),
     ("rusage[mem=4]", 1),
     ("rusage[slots=3]", 1),
+    ("rusage[slots=6,mem=1]", 1),
     ("rusage[mem=3,lic=1]", 1),
-    ("rusage[slots=2,mem=6]", 2),
-    ("span[ptile=2]", 4),
+    ("select[zone==a] rusage[slots=2]", 1),
     ("span[hosts=-1]", 12),
     ("span[hosts=-1] rusage[slots=2]", 40),
+)
+OTHERS = (
+    ("rusage[slots=2,mem=6]", 2),
+    ("span[ptile=2]", 4),
     ("span[hosts=1] rusage[mem=1]", 4),
     ("rusage[mem=2/host]", 6),
-    ("select[zone==a] rusage[slots=2]", 1),
 )
 
 
 @st.composite
 def crowds(draw: st.DrawFn) -> Snapshot:
     """Draw a burst: two to four shapes, up to 15 jobs of each, and templates with room for tens of hosts."""
-    shapes = draw(st.lists(st.sampled_from(SHAPES), min_size=1, max_size=4, unique=True))
+    known = draw(st.sampled_from([SIMPLE, SIMPLE[:6], SIMPLE + OTHERS]))
+    shapes = draw(st.lists(st.sampled_from(known), min_size=1, max_size=4, unique=True))
     pending = [
         PendingJob(
             id=f"{number}.{index}",
@@ -67,7 +72,7 @@ def crowds(draw: st.DrawFn) -> Snapshot:
             for n in range(draw(st.integers(0, 6)))
         ),
         shared=(Shared(name="lic", total=draw(st.integers(0, 8))),),
-        limits=(limit,) if draw(st.integers(0, 2)) == 2 else (),
+        limits=(limit,) if draw(st.integers(0, 4)) == 4 else (),
         pending=tuple(pending),
         catalog=Catalog(
             templates=templates,
@@ -89,7 +94,7 @@ def _template(draw: st.DrawFn, name: str) -> Template:
             "mem": draw(st.sampled_from([16, 8, 64, 4])),
         },
         allowed=draw(st.sampled_from([60, 10, 20, 3])),
-        priority=draw(rarely(st.just(10), 0, one_in=4)),
+        priority=draw(rarely(st.just(10), 0, one_in=3)),
         price_per_hour=draw(
             st.sampled_from([Decimal("0.10"), Decimal("0.19"), Decimal("0.40"), None])
         ),
