@@ -201,6 +201,10 @@ class Pass:
             left = self.core.left
             is_met = all(a_task + once <= max(0, left[meter]) for meter, a_task, once in fixed)
             return used if is_met else None
+        if _may_share_one_host(job):
+            used = self._on_one_host(job, offer)
+            if used is not None:
+                return used
         most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
         if most <= _ONE_BY_ONE:
             for hosts in range(1, most + 1):
@@ -227,6 +231,24 @@ class Pass:
         if tasks_on_empty(part, offer.kind, 1) == 1 and all(
             totals.get(name, 0) >= amount for name, amount in amounts.items()
         ):
+            return [amounts]
+        return None
+
+    def _on_one_host(self, job: JobClass, offer: Offer) -> Used | None:
+        """Return what a job takes of one new host that takes all of it, None if there is no such host.
+
+        No host that is there takes it all, or the job had its first plan there.
+        """
+        part = job.alternatives[0].parts[0]
+        left = self.core.left
+        for meter, a_task, once in part.fixed:
+            if a_task * job.least + once > max(0, left[meter]):
+                return None
+        if not part.request.selector.matches(offer.kind):
+            return None
+        amounts = dict(part.request.bucket(job.least, first=True))
+        totals = offer.kind.totals
+        if all(totals.get(name, 0) >= amount for name, amount in amounts.items()):
             return [amounts]
         return None
 
@@ -310,6 +332,17 @@ class Pass:
                 offers = used
             number = min(number, len(offers)) - 1
         return offers
+
+
+def _may_share_one_host(job: JobClass) -> bool:
+    """Return whether the first plan of a job is all its tasks on one host that only room can refuse."""
+    if len(job.alternatives) != 1 or job.outside:
+        return False
+    parts = job.alternatives[0].parts
+    if len(parts) != 1 or not parts[0].is_free:
+        return False
+    span = parts[0].request.span
+    return not (span.one_task_a_host or span.ptile or parts[0].request.selector.same)
 
 
 def _missing(core: State, job: JobClass, alternative: Alternative) -> list[tuple[str, int]]:

@@ -154,6 +154,8 @@ class Solver:
     def _cheaper(self, found: Solution) -> Solution:
         """Exchange hosts for cheaper ones where all jobs are simple and all hosts of one priority."""
         order = found.order
+        if len(order) == 1:
+            return self._better_one(found)
         if not order or any(offer.price is None for offer in order):
             return found
         tier = next(tier for tier in self._supply.tiers if order[0] in tier)
@@ -165,6 +167,20 @@ class Solver:
             run = self._prime.run(found.jobs, other, found.counts)
             assert run.waits is None, "filling hosts one after the other is placing job by job"
             found.order, found.run = other, run
+        return found
+
+    def _better_one(self, found: Solution) -> Solution:
+        """Return the demand with its only host of the first template, in order of preference, that will do."""
+        (chosen,) = found.order
+        for tier in self._supply.tiers:
+            for offer in tier:
+                if offer is chosen:
+                    return found
+                settled = self._prime.settled(found.jobs, [offer], found.counts)
+                if settled is not None:
+                    found.order = [offer]
+                    found.counts, found.run = settled
+                    return found
         return found
 
     def _tighten(self, found: Solution) -> None:
