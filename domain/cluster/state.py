@@ -99,7 +99,8 @@ class View:
     Attributes:
         hosts: places of hosts.
         seen: how many hosts of the state were looked at.
-        cursors: by amounts, a position in ``hosts`` before which no host has them.
+        cursors: by amounts, or by the bucket of a part that limits about hosts may refuse, a position in
+            ``hosts`` before which no host takes it.
         groups: with ``same``, the hosts of each value, by their first host; else ``hosts`` alone.
     """
 
@@ -111,7 +112,7 @@ class View:
         self.hosts = matching
         self.groups: list[list[int]] = [matching]
         self.seen = seen
-        self.cursors: dict[Amounts, int] = {}
+        self.cursors: dict[object, int] = {}
 
     def copy(self) -> "View":
         """Return a copy that changes for itself."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from xce.domain.demand.impossible import Judge
+from xce.domain.demand.impossible import Impossible
 from xce.domain.demand.solution import Solver
 from xce.domain.demand.sorting_out import Waiting, sort_out
 from xce.domain.demand.supply import Supply, add_in_flight
+from xce.domain.demand.why_not import WhyNot
 from xce.domain.demand.writing import Writer, whys
 from xce.domain.formats.session_result import Demand, Provisioning, Tightness
 from xce.domain.formats.snapshot import OrderMode
@@ -50,16 +51,16 @@ def finalise(compiled: Compiled, waiting: Sequence[Waiting]) -> Finalised:
         budget=settings.tightness_budget,
     ).solve()
 
-    judge = Judge(compiled, supply)
+    never = Impossible(compiled, supply)
+    not_now = WhyNot(found.catalog, supply)
     impossible: list[tuple[int, str]] = []
     not_counted = listed.not_counted
     for candidate, why in found.left_out:
-        never = None if candidate.left_out else judge.why_never(candidate.job_class)
-        if never is not None:
-            impossible.append((candidate.place, never))
+        lacking = None if candidate.left_out else never.why(candidate.job_class)
+        if lacking is not None:
+            impossible.append((candidate.place, lacking))
         else:
-            why = why or judge.why_not(found.catalog, candidate.job_class)
-            not_counted.append((candidate.place, why))
+            not_counted.append((candidate.place, why or not_now.why(candidate.job_class)))
     not_counted.sort()
 
     writer = Writer(compiled, supply, base, found)

@@ -128,7 +128,7 @@ def _claim_all(
     barred: Collection[int] = others
     taken: set[int] | None = None
     cursors = None
-    if is_free and not context.claims and not request.selector.same:
+    if part.stays_refused and not context.claims and not request.selector.same:
         cursors = core.view(part.scope).cursors
     position, last = -1, (0, False)
     for number, bucket in enumerate(plan):
@@ -137,8 +137,10 @@ def _claim_all(
         size = (bucket, first and bool(request.job))
         # Hosts that did not take a bucket of this size a moment ago do not take one now.
         start = position + 1 if last == size else 0
+        cursor: object = None
         if first and cursors is not None:
-            start = cursors.get(amounts, 0)
+            cursor = (part, attempt.tasks, bucket) if part.placed else amounts
+            start = cursors.get(cursor, 0)
         position = core.first_fit(hosts, start, amounts, barred)
         metered: tuple[tuple[int, int], ...] = ()
         if not is_free:
@@ -148,7 +150,7 @@ def _claim_all(
             ):
                 position = core.first_fit(hosts, position + 1, amounts, barred)
         if first and cursors is not None:
-            cursors[amounts] = position if position >= 0 else len(hosts)
+            cursors[cursor] = position if position >= 0 else len(hosts)
         if position < 0:
             return number
         last = size

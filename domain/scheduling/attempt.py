@@ -259,6 +259,12 @@ class Attempt:
         part = self.part
         assert part is not None, "the framework checked it"
         low, high = 0, room
+        if room > 0:
+            metered = self.metered(room, first=first)
+            amounts = part.request.bucket(room, first=first)
+            if not self.is_refused(core, (), (place, amounts), metered):
+                return room
+            high = room - 1
         while low < high:
             middle = (low + high + 1) // 2
             metered = self.metered(middle, first=first)

@@ -7,7 +7,7 @@ exclusive and run limit. Then whatever holds for one of them holds for the other
 from collections.abc import Mapping
 from datetime import timedelta
 
-from xce.domain.cluster.limits import JOBS, Meter, Meters
+from xce.domain.cluster.limits import HOSTS, JOBS, Meter, Meters
 from xce.domain.cluster.requests import Request, Wanted
 from xce.domain.cluster.state import Ground, Scope
 
@@ -27,6 +27,8 @@ class Part:
         placed: the placed meters of the class.
         is_exclusive: whether the alternative that it belongs to takes whole hosts.
         is_guarded: whether a guarantee of others may refuse a claim, because amounts are taken per host.
+        stays_refused: whether a host that has refused a first bucket goes on to refuse it as long as amounts
+            only shrink; not so where hosts are counted that a job of ours may come to use.
         is_free: whether nothing but room on the host decides about a claim.
     """
 
@@ -40,6 +42,7 @@ class Part:
         "placed",
         "request",
         "scope",
+        "stays_refused",
         "tasks",
     )
 
@@ -96,6 +99,9 @@ class Part:
         self.placed = tuple(placed)
         self.is_guarded = outside and bool(request.host or request.shared_host)
         self.is_free = not (placed or claimed or exclusive or self.is_guarded)
+        self.stays_refused = not (claimed or exclusive or self.is_guarded) and all(
+            meter.resource != HOSTS for meter in placed
+        )
 
     def fixed_amounts(self, tasks: int) -> dict[str, int]:
         """Return what it takes of every resource, of hosts and shared, whatever the plan."""

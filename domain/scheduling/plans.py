@@ -145,7 +145,7 @@ PARJOB = Allocator("parjob", _parallel, accepts=_parallel_accepts)
 def _hosts_with_room(core: State, attempt: Attempt, part: Part) -> Sequence[Sequence[int]]:
     """Return the groups of hosts, without those at the start that have no room for a single task."""
     view = core.view(part.scope)
-    if not part.is_free or part.request.selector.same:
+    if part.request.selector.same:
         return view.groups
     amounts = part.request.bucket(1, first=False)
     start = view.cursors.get(amounts, 0)

@@ -1,0 +1,83 @@
+"""Why a job that could run some day found nothing in the catalog pass."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from xce.domain.cluster.hosts import key_of_name
+from xce.domain.cluster.state import State
+from xce.domain.demand.catalog_pass import Pass, Stopped
+from xce.domain.demand.supply import Offer, Supply, most_hosts_of
+from xce.domain.formats.session_result import ReasonKind
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.explain import measure
+from xce.domain.scheduling.placement import place, undo_placed
+
+#: Hosts that are added to see whether more would help; a job that could use more is taken to fit.
+_HOSTS_MAX: Final = 20_000
+
+
+class WhyNot:
+    """Says for each class once why its jobs are not counted."""
+
+    def __init__(self, catalog: Pass, supply: Supply) -> None:
+        self._catalog = catalog
+        self._supply = supply
+        self._known: dict[JobClass, str] = {}
+
+    def why(self, job: JobClass) -> str:
+        """Return what stopped a job: a limit, a count, a pause, or that there is no room."""
+        if job not in self._known:
+            self._known[job] = self._why(job)
+        return self._known[job]
+
+    def _why(self, job: JobClass) -> str:
+        stopped = self._catalog.failed.get(job, Stopped())
+        if stopped.short:
+            name, amount = min(stopped.short, key=lambda short: key_of_name(short[0]))
+            return f"short {amount} of {name}, not provisionable"
+        if stopped.limits:
+            return f"limit {min(stopped.limits, key=key_of_name)}"
+        core = self._catalog.core
+        for offer in self._supply.offers:
+            until = offer.template.paused_until
+            if offer.is_paused and until is not None and self._would_fit(core, job, [offer]):
+                because = f": {offer.template.paused_why}" if offer.template.paused_why else ""
+                return f"template {offer.template.id} is paused until {_stamp(until)}{because}"
+        return self._no_room(core, job)
+
+    def _no_room(self, core: State, job: JobClass) -> str:
+        everything = [offer for offer in self._supply.offers if most_hosts_of(job, offer.kind) > 0]
+        if not everything:
+            return "no template fits"
+        if self._would_fit(core, job, everything):
+            return "no more room on any template that fits"
+        for alternative in job.alternatives:
+            for part in alternative.parts:
+                for found in measure(core, job, part, part.tasks or job.least):
+                    if found.kind is ReasonKind.LIMIT:
+                        return f"limit {found.name}"
+        names = [meter.name for meter in job.placed]
+        return f"limit {min(names, key=key_of_name)}" if names else "no template fits"
+
+    def _would_fit(self, core: State, job: JobClass, offers: Sequence[Offer]) -> bool:
+        """Return whether the job had a place with as many hosts of these templates as it could use."""
+        kinds = [
+            offer.kind
+            for offer in offers
+            for _ in range(min(_HOSTS_MAX + 1, most_hosts_of(job, offer.kind)))
+        ]
+        if len(kinds) > _HOSTS_MAX:
+            return True
+        for kind in kinds:
+            core.add_host(kind)
+        placed = place(core, job, job.least)
+        if placed is not None:
+            undo_placed(core, placed)
+        for _ in kinds:
+            core.remove_last_host()
+        return placed is not None
+
+
+def _stamp(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
