@@ -173,7 +173,7 @@ class _Partitions:
     def next(self, failed_at: int | None) -> Plan | None:
         """Return the greatest plan left of any group."""
         last = self._last
-        if last is None and self._one_host_takes_all():
+        if last is None and self._one_host_may_take_all():
             last = self._last = [self._attempt.tasks]
             return tuple(last)
         groups = self._started_groups()
@@ -188,11 +188,11 @@ class _Partitions:
         self._last = max(heads)
         return tuple(self._last)
 
-    def _one_host_takes_all(self) -> bool:
-        """Return whether the first plan of all, one bucket, has a host; only where that is quickly seen."""
+    def _one_host_may_take_all(self) -> bool:
+        """Return whether a host has room for the first plan of all, one bucket; only where that is quickly seen."""
         core, attempt, part = self._core, self._attempt, self._attempt.part
         assert part is not None, "the framework checked it"
-        if not part.is_free or part.request.selector.same:
+        if part.request.selector.same:
             return False
         view = core.view(part.scope)
         amounts = part.request.bucket(attempt.tasks, first=True)
