@@ -4,93 +4,141 @@ A job is served as a whole or not at all (field case F15): where the bounds leav
 not asked, unless other jobs need it, and what it would have taken is left to the jobs behind it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provider import Kind
 from xce.domain.policy import money
 from xce.domain.policy.bounds import Bounds
-from xce.domain.policy.offers import Offer, offers_of
+from xce.domain.policy.offers import Before, Offer, offers_of
 from xce.domain.policy.wanted import Lot, Want, Wanted
 
 _Key = tuple[Kind, str]
 
+#: Jobs of which a hold says why they are given up; the others are counted.
+_WHYS_SHOWN: Final = 5
+
 
 def ask(inputs: PolicyInput, wants: Wanted) -> tuple[list[Decision], list[Decision]]:
     """Return the requests, in the order in which they are sent, and a hold for each item of which some is not asked."""
-    given_up: dict[str, str] = {}
-    while True:
-        taking = _Taking(inputs, wants, given_up)
-        partly = taking.first_partly_served()
-        if partly is None:
-            break
-        given_up[partly] = taking.why_partly(partly)
-    requests = list(_requests(taking.asked.values(), taking.offers, wants.items))
+    taking = _Taking(inputs, wants)
+    taking.run()
+    requests = list(_requests(taking.asked(), taking.offers, wants.items))
     holds = [
-        _hold(wants.items[key], lots, taking.offers[key], given_up)
-        for key, lots in taking.left.items()
+        _hold(wants.items[key], lots, taking.offers[key], taking.given_up)
+        for key, lots in taking.left().items()
     ]
     return requests, holds
 
 
+class _Took(NamedTuple):
+    """What a lot took of one offer, and how to take it back."""
+
+    offer: Offer
+    before: Before
+    amount: int
+
+
 class _Taking:
-    """One run over the lots: what each offer takes, and what is left.
+    """The lots one after the other: what each offer gives, and which jobs are given up as they cannot be served whole.
+
+    A lot is settled once it is known that a job of it is served, or that nothing is taken of it. Where all its jobs are left
+    unserved by other lots, the first of them is given up, and all from this lot on are taken again without it.
 
     Attributes:
         offers: by item, in the order in which they are asked.
-        asked: the offers of which something is asked, in the order of the first lot.
-        left: by item, what of each lot is not asked.
+        given_up: by job, why.
     """
 
-    def __init__(self, inputs: PolicyInput, wants: Wanted, given_up: Collection[str]) -> None:
+    def __init__(self, inputs: PolicyInput, wants: Wanted) -> None:
         bounds = Bounds(inputs)
         self.offers = {key: offers_of(inputs, *key, bounds) for key in wants.items}
-        self.asked: dict[int, Offer] = {}
-        self.left: dict[_Key, list[Lot]] = {}
+        self.given_up: dict[str, str] = {}
         self._lots = wants.lots
-        self._given_up = given_up
-        #: What was taken of each lot.
-        self._taken: list[int] = []
-        for lot in wants.lots:
-            skipped = bool(lot.jobs) and all(job in given_up for job in lot.jobs)
-            rest = lot.amount if skipped else self._take(lot)
-            self._taken.append(lot.amount - rest)
-            if rest:
-                self.left.setdefault((lot.kind, lot.item), []).append(
-                    Lot(lot.kind, lot.item, rest, lot.order, lot.jobs)
-                )
+        #: What each lot took so far, from the first on.
+        self._took: list[list[_Took]] = []
+        #: By job, how many of those lots took less than they want.
+        self._short = Counter[str]()
+        self._lots_of: dict[str, list[int]] = {}
+        for place, lot in enumerate(wants.lots):
+            for job in lot.jobs:
+                self._lots_of.setdefault(job, []).append(place)
 
-    def _take(self, lot: Lot) -> int:
-        """Take as much of a lot as the offers have; return the rest."""
+    def run(self) -> None:
+        """Take all lots."""
+        settled = 0
+        while settled < len(self._lots):
+            if len(self._took) < len(self._lots):
+                self._take(self._lots[len(self._took)])
+            while settled < len(self._took) and (serves := self._serves(settled)) is not None:
+                if not serves:
+                    self._give_up(settled)
+                    break
+                settled += 1
+
+    def asked(self) -> list[Offer]:
+        """Return the offers of which something is asked, in the order of the first lot."""
+        taken = [took.offer for each in self._took for took in each if took.amount]
+        return list({id(offer): offer for offer in taken}.values())
+
+    def left(self) -> dict[_Key, list[Lot]]:
+        """Return by item what of each lot is not asked."""
+        left: dict[_Key, list[Lot]] = {}
+        for place, lot in enumerate(self._lots):
+            if rest := lot.amount - self._taken(place):
+                left.setdefault((lot.kind, lot.item), []).append(replace(lot, amount=rest))
+        return left
+
+    def _taken(self, place: int) -> int:
+        return sum(took.amount for took in self._took[place])
+
+    def _take(self, lot: Lot) -> None:
+        """Take as much of a lot as the offers have, unless all its jobs are given up."""
         rest = lot.amount
-        for offer in self.offers[lot.kind, lot.item]:
-            if taken := offer.take(rest, lot.jobs):
-                self.asked.setdefault(id(offer), offer)
-                rest -= taken
-            if not rest:
-                break
-        return rest
+        took: list[_Took] = []
+        if not lot.jobs or not all(job in self.given_up for job in lot.jobs):
+            for offer in self.offers[lot.kind, lot.item]:
+                if not rest:
+                    break
+                before = offer.before()
+                amount = offer.take(rest, lot.jobs)
+                took.append(_Took(offer, before, amount))
+                rest -= amount
+        self._took.append(took)
+        if rest:
+            self._short.update(lot.jobs)
 
-    def first_partly_served(self) -> str | None:
-        """Return the first job of which a part is asked that serves no job; None: there is none."""
-        unserved = {
-            job
-            for lot, taken in zip(self._lots, self._taken, strict=True)
-            if taken < lot.amount
-            for job in lot.jobs
-        }
-        for lot, taken in zip(self._lots, self._taken, strict=True):
-            if taken and lot.jobs and unserved.issuperset(lot.jobs):
-                return next(job for job in lot.jobs if job not in self._given_up)
-        return None
+    def _serves(self, place: int) -> bool | None:
+        """Return whether what a lot took serves a job, or nothing was taken; None: lots behind it will tell."""
+        jobs = self._lots[place].jobs
+        if not jobs or not self._taken(place):
+            return True
+        known = [job for job in jobs if self._lots_of[job][-1] < len(self._took)]
+        if any(not self._short[job] for job in known):
+            return True
+        return False if len(known) == len(jobs) else None
 
-    def why_partly(self, job: str) -> str:
+    def _give_up(self, place: int) -> None:
+        """Give up the first job of a lot, and undo all from this lot on."""
+        job = next(job for job in self._lots[place].jobs if job not in self.given_up)
+        self.given_up[job] = self._why_partly(job)
+        while len(self._took) > place:
+            lot = self._lots[len(self._took) - 1]
+            if self._taken(len(self._took) - 1) < lot.amount:
+                self._short.subtract(lot.jobs)
+            for took in reversed(self._took.pop()):
+                took.offer.undo(took.before)
+
+    def _why_partly(self, job: str) -> str:
         """Return how much of what a job needs could have been asked, for people."""
         parts: dict[_Key, tuple[int, int]] = {}
-        for lot, taken in zip(self._lots, self._taken, strict=True):
-            if job in lot.jobs:
-                got, wanted = parts.get((lot.kind, lot.item), (0, 0))
-                parts[lot.kind, lot.item] = (got + taken, wanted + lot.amount)
+        for place in self._lots_of[job]:
+            lot = self._lots[place]
+            got, wanted = parts.get((lot.kind, lot.item), (0, 0))
+            parts[lot.kind, lot.item] = (got + self._taken(place), wanted + lot.amount)
         shares = ", ".join(
             f"{got} of {wanted} {item}" for (_, item), (got, wanted) in parts.items()
         )
@@ -182,7 +230,11 @@ def _hold(
     unit = "hosts" if host else "units"
     jobs = tuple(dict.fromkeys(job for lot in lots for job in lot.jobs))
     whys = [f"{offer.provider.name}: {offer.stopped}" for offer in offers if offer.stopped]
-    why = "; ".join([*whys, *(given_up[job] for job in jobs if job in given_up)])
+    gone = [given_up[job] for job in jobs if job in given_up]
+    whys += gone[:_WHYS_SHOWN]
+    if len(gone) > _WHYS_SHOWN:
+        whys.append(f"so for {len(gone) - _WHYS_SHOWN} more jobs")
+    why = "; ".join(whys)
     return Decision(
         kind=DecisionKind.HOLD,
         provider=offers[0].provider.name if len(offers) == 1 else None,

@@ -28,7 +28,7 @@ class Bound(Protocol):
         ...
 
     def take(self, amount: int, price: Decimal | None) -> None:
-        """Count an ask."""
+        """Count an ask; below 0: one that is taken back."""
         ...
 
     def why(self, price: Decimal | None) -> str:
@@ -79,6 +79,8 @@ class CostBound:
 
     def take(self, amount: int, price: Decimal | None) -> None:
         """Count an ask."""
+        if not amount:
+            return
         assert price is not None, "nothing unpriced passes"
         self.rate = money.plus(self.rate, money.times(price, amount))
 

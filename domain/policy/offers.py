@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from xce.domain.formats.policy import Pause, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
@@ -16,6 +16,15 @@ from xce.domain.values import natural_key
 
 #: Why a pause was made is what a provider said: text of any length.
 _WHY_SHOWN: Final = 200
+
+
+class Before(NamedTuple):
+    """An offer at an earlier moment of the round."""
+
+    asked: int
+    used: int
+    stopped: str | None
+    served: int
 
 
 @dataclass(slots=True)
@@ -69,6 +78,17 @@ class Offer:
             self.used += taken
             self.served.append((taken, jobs))
         return taken
+
+    def before(self) -> "Before":
+        """Return what ``undo`` needs to take back all that is asked from now on."""
+        return Before(self.asked, self.used, self.stopped, len(self.served))
+
+    def undo(self, before: "Before") -> None:
+        """Take back what was asked since."""
+        for bound in self.bounds:
+            bound.take(before.asked - self.asked, self.price)
+        self.asked, self.used, self.stopped, count = before
+        del self.served[count:]
 
     def room(self) -> int:
         """Return how many more its bounds allow."""
