@@ -3,7 +3,7 @@
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
@@ -21,6 +21,9 @@ from xce.adapters.cli import (
 from xce.adapters.cli.visible import visible
 from xce.adapters.files import cannot_write
 from xce.domain.errors import XceError
+
+#: An input of which every line is wrong is not answered with as many lines.
+LINES_MAX: Final = 100
 
 app = typer.Typer(
     name="xce",
@@ -90,8 +93,11 @@ def main() -> None:
 
 def end(message: str, code: int) -> NoReturn:
     """Say on stderr why it ends, every line with the name of the program, and end."""
-    for line in message.splitlines():
+    lines = message.splitlines()
+    for line in lines[:LINES_MAX]:
         print(f"xce: {visible(line)}", file=sys.stderr)
+    if len(lines) > LINES_MAX:
+        print(f"xce: and {len(lines) - LINES_MAX} more", file=sys.stderr)
     raise SystemExit(code) from None
 
 

@@ -158,3 +158,13 @@ def test_a_picture_takes_a_name_with_dollar_signs_as_it_is() -> None:
         svg = canvas.svg()
 
     assert name in svg
+
+
+def test_an_input_with_very_many_mistakes_gets_a_hundred_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        end("\n".join(f"problem {number}" for number in range(250)), 2)
+
+    lines = capsys.readouterr().err.splitlines()
+    assert (len(lines), lines[99], lines[100]) == (101, "xce: problem 99", "xce: and 150 more")
