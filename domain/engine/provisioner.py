@@ -191,8 +191,9 @@ class Provisioner:
         steps: list[Step] = []
         for part in decision.grants:
             return_id = self._ids.next_id("B")
-            back = (part.grant, GrantBack(_own_part(part.grant), part.amount))
-            call = GiveBackCall(view.grants[part.grant].provider, return_id, grants=(back,))
+            lender = view.grants[part.grant].provider
+            back = (part.grant, GrantBack(_own_part(part.grant, lender), part.amount))
+            call = GiveBackCall(lender, return_id, grants=(back,))
             steps.append(
                 Step((StartGrantReturn(return_id, part.grant, part.amount),), calls=(call,))
             )
@@ -279,7 +280,9 @@ class Provisioner:
         steps: list[Step] = []
         by_provider = sorted(entries, key=lambda entry: entry.provider)
         for provider, group in groupby(by_provider, key=lambda entry: entry.provider):
-            pairs = tuple((entry.id, entry.machine or _own_part(entry.id)) for entry in group)
+            pairs = tuple(
+                (entry.id, entry.machine or _own_part(entry.id, provider)) for entry in group
+            )
             return_id = self._ids.next_id("B")
             intent = StartReturn(return_id, tuple(ours for ours, _ in pairs), why)
             steps.append(
@@ -301,9 +304,9 @@ class _View:
         return cls({e.id: e for e in inventory.instances}, {e.id: e for e in inventory.grants})
 
 
-def _own_part(our_id: str) -> str:
-    """Return the provider's id inside ours: ``aws/m-1`` is machine ``m-1`` of ``aws``."""
-    return our_id.partition("/")[2]
+def _own_part(our_id: str, provider: str) -> str:
+    """Return the provider's id inside ours: ``aws/m-1`` is machine ``m-1`` of ``aws``; a provider's name may hold a stroke."""
+    return our_id.removeprefix(f"{provider}/")
 
 
 def _minutes(length: timedelta) -> str:
@@ -370,11 +373,12 @@ def _return_calls(
     amounts: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for instance in instances:
         if instance.state is InstanceState.RETURNING and instance.return_id is not None:
-            pair = (instance.id, instance.machine or _own_part(instance.id))
+            own = instance.machine or _own_part(instance.id, instance.provider)
+            pair = (instance.id, own)
             machines.setdefault((instance.provider, instance.return_id), []).append(pair)
     for grant in grants:
         if grant.returning and grant.return_id is not None:
-            pair = (grant.id, _own_part(grant.id))
+            pair = (grant.id, _own_part(grant.id, grant.provider))
             amounts.setdefault((grant.provider, grant.return_id), []).append(pair)
     for key in [*machines, *(key for key in amounts if key not in machines)]:
         yield ReturnStatusCall(*key, tuple(machines.get(key, ())), tuple(amounts.get(key, ())))

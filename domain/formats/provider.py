@@ -14,6 +14,11 @@ from pydantic.alias_generators import to_camel
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Total
 from xce.domain.formats.snapshot import Attribute
 
+#: A provider's name stands before the ids of its machines and grants (``aws/i-0a1b``), a template's in names of hosts and of
+#: catalog lines (``c4@0.17``): both leave room for what follows.
+ProviderName = Annotated[Name, Field(max_length=64)]
+ItemName = Annotated[Name, Field(max_length=128)]
+
 
 class Kind(StrEnum):
     """What a provider brings."""
@@ -75,7 +80,7 @@ class Capabilities(ContractFormat):
 class TemplateOffer(ContractFormat):
     """A kind of host that this provider creates."""
 
-    template_id: Name
+    template_id: ItemName
     max_number: Annotated[StrictInt, Field(ge=-1)] = Field(
         default=-1, description="most that may exist at once; -1: no limit of its own"
     )
@@ -90,7 +95,7 @@ class TemplateOffer(ContractFormat):
 class ResourceOffer(ContractFormat):
     """A countable resource that this provider lends."""
 
-    name: Name
+    name: ItemName
     capacity: Count | None = Field(
         default=None, description="most it lends us; null: unknown, nothing is asked"
     )
@@ -102,7 +107,7 @@ class ResourceOffer(ContractFormat):
 class ProviderDescription(ContractFormat):
     """Everything the policy knows of a provider."""
 
-    name: Name
+    name: ProviderName
     contract: Literal[1, 2] = 2
     kinds: tuple[str, ...] = Field(
         default=(Kind.HOST.value,), description="kinds unknown to this release are kept and ignored"

@@ -144,3 +144,26 @@ def test_demand_that_counts_after_a_time_counts_then(threshold: str, at: int) ->
     )
 
     assert asks(run(config, job(1, 0, 5))) == [(at, "a")]
+
+
+@pytest.mark.parametrize("name", ["eu/pool", "a:b", "grant:x/y:z", "../p"])
+def test_what_is_lent_by_a_provider_of_any_name_goes_back_to_it(name: str) -> None:
+    """Our id of a grant is ``provider/grant``: a stroke in the provider's name once left its tokens with us for ever."""
+    config = f"""
+cluster:
+  hosts: [{{name: own, total: {{slots: 8}}}}]
+  shared: [{{name: lic, owned: 1, provider: "{name}", max_borrow: 9, idle_return_after: 20min}}]
+providers:
+  - name: "{name}"
+    kinds: [host, countable]
+    capabilities: {{partial_returns: true}}
+    templates: [{{template_id: "T/x:y", provides: {{slots: 4}}}}]
+    resources: [{{name: lic, capacity: 9}}]
+driver: {{session_interval: 1min, poll_interval: 1min}}
+"""
+    finished = run(config, *(job(number, 0, 30, "rusage[lic=1]") for number in range(10)))
+
+    provider = finished.providers[name]
+    assert sum(grant.amount for grant in provider.grants()) == 9
+    assert [grant.held(finished.end) for grant in provider.grants()] == [0]
+    assert [machine for machine in provider.machines() if machine.exists(finished.end)] == []

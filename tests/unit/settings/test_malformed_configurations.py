@@ -48,6 +48,8 @@ CHANGES: list[tuple[str, str, str, int, str]] = [
     ("a key of another part", "driver: {seed: 3", "driver: {order: skip, seed: 3", 30, "driver.order: unknown key"),
     ("missing name", "- name: cloud", "- region: north", 13, "providers[0].name: required field is missing"),
     ("missing owned", "owned: 4, ", "", 7, "cluster.shared[0].owned: required field is missing"),
+    ("a provider's name that leaves no room for ids", "- name: cloud", f"- name: {'c' * 65}", 13, "providers[0].name: String should have at most 64 characters"),
+    ("a template's name that leaves no room for names of hosts", "template_id: c8", f"template_id: {'c' * 129}", 15, "template_id: String should have at most 128 characters"),
     ("text for a number", "priority: 10", "priority: high", 9, "cluster.queues[0].priority: Input should be a valid integer, found 'high'"),
     ("fraction for a count", "owned: 4", "owned: 4.5", 7, "owned: Input should be a valid integer"),
     ("flag for a number", "seed: 3", "seed: true", 30, "driver.seed: Input should be a valid integer, found true"),
