@@ -4,15 +4,21 @@ Machines and grants are counted one by one, by the provider's id, so that the sa
 recorded. A machine that failed may exist and cost money, so it gets a record, to be returned, while the request counts it as
 failed. A machine still starting is supply in flight through its request; when the request ends before the machine does, it gets a
 record and a limit of its own.
+
+A provider may say anything. What cannot be a fact (an id that no event can hold, something that another request brought) is
+passed over, so that it keeps nothing else out of the books.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
 
 from xce.domain.errors import RejectedError
-from xce.domain.events.base import Aggregate
+from xce.domain.events.base import Aggregate, cut
+from xce.domain.formats.base import Name
 from xce.domain.formats.provider import Billing, Kind
 from xce.domain.ports import (
     GrantReport,
@@ -28,6 +34,8 @@ from xce.domain.sharing.elastic_resource import ElasticResource
 
 NOT_SAID = "the provider did not say why"
 
+_NAME: Final = TypeAdapter[str](Name)
+
 
 def record_status(
     request: Request,
@@ -35,6 +43,7 @@ def record_status(
     resource: ElasticResource | None,
     *,
     billing: Billing,
+    is_recorded: Callable[[str], bool],
     at: datetime,
     by: str,
     epoch: int,
@@ -46,6 +55,7 @@ def record_status(
         answer: what the provider says of it.
         resource: the elastic resource, for a countable request.
         billing: how the provider bills, for new instances.
+        is_recorded: whether we have a record of an instance or grant of this name.
         at: now.
         by: who.
         epoch: lease epoch of the writer.
@@ -54,17 +64,55 @@ def record_status(
         RejectedError: the answer contradicts what was recorded (a grant of another amount or resource).
     """
     ended = answer.status is not RequestStatus.RUNNING
+    passed_over: list[str] = []
     if request.kind is Kind.HOST:
         for machine in answer.machines:
             if machine.result is MachineResult.EXECUTING and not ended:
                 continue
-            yield from _record_machine(request, machine, billing=billing, at=at, by=by, epoch=epoch)
+            if _is_new(request, machine.machine, request.instance_of, is_recorded, passed_over):
+                yield from _record_machine(
+                    request, machine, billing=billing, at=at, by=by, epoch=epoch
+                )
     else:
         assert resource is not None
         for grant in answer.grants:
-            yield from _record_grant(request, grant, resource, at=at, by=by, epoch=epoch)
+            name = f"{request.provider}/{grant.grant}"
+            if name in request.amount_of or _is_new(
+                request, grant.grant, (), is_recorded, passed_over
+            ):
+                yield from _record_grant(request, grant, resource, at=at, by=by, epoch=epoch)
     if ended:
-        end(request, answer.message or NOT_SAID, at=at, by=by, epoch=epoch)
+        why = "; ".join([answer.message or NOT_SAID, *passed_over])
+        end(request, cut(why), at=at, by=by, epoch=epoch)
+
+
+def _is_new(
+    request: Request,
+    theirs: str,
+    known: Container[str],
+    is_recorded: Callable[[str], bool],
+    passed_over: list[str],
+) -> bool:
+    """Return whether something that a provider names can be recorded as brought by this request; else say why not."""
+    if theirs in known:
+        return False
+    name = f"{request.provider}/{theirs}"
+    if not (is_name(theirs) and is_name(name)):
+        passed_over.append(f"an id that cannot be recorded: {theirs[:80]!r}")
+    elif is_recorded(name):
+        passed_over.append(f"{theirs} was brought by another request")
+    else:
+        return True
+    return False
+
+
+def is_name(text: str) -> bool:
+    """Return whether an event can hold a text as an id or name."""
+    try:
+        _NAME.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 def refuse(request: Request, why: str, *, at: datetime, by: str, epoch: int) -> None:
@@ -86,8 +134,6 @@ def end(request: Request, why: str, *, at: datetime, by: str, epoch: int) -> Non
 def _record_machine(
     request: Request, report: MachineReport, *, billing: Billing, at: datetime, by: str, epoch: int
 ) -> Iterator[Instance]:
-    if report.machine in request.instance_of:
-        return
     name = f"{request.provider}/{report.machine}"
     instance = Instance.grant(
         instance=name,
@@ -95,7 +141,7 @@ def _record_machine(
         provider=request.provider,
         template=request.item,
         machine=report.machine,
-        name=report.name or None,
+        name=report.name if is_name(report.name) else None,
         price_per_hour=request.price_per_hour,
         billing=billing,
         hold_until=_hold_until(request.hold, at),
@@ -104,7 +150,7 @@ def _record_machine(
         epoch=epoch,
     )
     if report.result is MachineResult.FAIL:
-        why = f"failed: {report.message or NOT_SAID}"
+        why = cut(f"failed: {report.message or NOT_SAID}")
         request.fail_machine(
             instance_id=name, machine=report.machine, why=why, at=at, by=by, epoch=epoch
         )

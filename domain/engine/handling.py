@@ -197,11 +197,18 @@ def _record_status(
     resource = None
     if known.kind is Kind.COUNTABLE:
         resource = space.get(ElasticResource, ids.shared_id(known.item))
+
+    def is_recorded(name: str) -> bool:
+        if known.kind is Kind.HOST:
+            return space.find(Instance, ids.instance_id(name)) is not None
+        return space.find(Grant, ids.grant_id(name)) is not None
+
     for new in accounting.record_status(
         known,
         command.answer,
         resource,
         billing=_description(space, known.provider).billing,
+        is_recorded=is_recorded,
         at=stamp.at,
         by=stamp.by,
         epoch=epoch,

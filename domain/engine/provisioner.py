@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
+from typing import Final
 
+from xce.domain.engine.accounting import is_name
 from xce.domain.engine.commands import (
     AcceptRequest,
     AcceptReturn,
@@ -31,6 +33,7 @@ from xce.domain.engine.commands import (
     StartGrantReturn,
     StartReturn,
 )
+from xce.domain.events.base import cut
 from xce.domain.formats.policy import (
     Decision,
     DecisionKind,
@@ -43,6 +46,7 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Kind
 from xce.domain.policy.decide import decide
+from xce.domain.policy.times import later
 from xce.domain.ports import (
     Accepted,
     Ask,
@@ -55,6 +59,9 @@ from xce.domain.ports import (
 )
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
+
+#: A provider that names a time further away than a year is tried again after a year.
+_RETRY_MAX_S: Final = 365 * 86400
 
 
 # ------------------------------------------------------------------------ calls
@@ -217,6 +224,9 @@ class Provisioner:
         """Go on after a provider's answer."""
         match call, answer:
             case AskCall(), Accepted(provider_request_id=theirs):
+                if not is_name(theirs):
+                    why = f"accepted under an id that cannot be recorded: {theirs[:80]!r}"
+                    return (Step((LoseTrack(call.ask.tag, why),)),)
                 return (Step((AcceptRequest(call.ask.tag, theirs),)),)
             case AskCall(), Refused():
                 return _after_refusal(call, answer, now, settings)
@@ -228,11 +238,11 @@ class Provisioner:
             case GiveBackCall(), Refused():
                 return (
                     *(
-                        Step((RefuseReturn(call.return_id, ours, answer.why),))
+                        Step((RefuseReturn(call.return_id, ours, cut(answer.why)),))
                         for ours, _ in call.instances
                     ),
                     *(
-                        Step((RefuseGrantReturn(call.return_id, ours, answer.why),))
+                        Step((RefuseGrantReturn(call.return_id, ours, cut(answer.why)),))
                         for ours, _ in call.grants
                     ),
                 )
@@ -246,7 +256,7 @@ class Provisioner:
     def failed(self, call: Call, why: str) -> Steps:
         """Go on after a call without an answer: whether an ask had an effect is unknown; the rest is polled again."""
         if isinstance(call, AskCall):
-            return (Step((LoseTrack(call.ask.tag, why),)),)
+            return (Step((LoseTrack(call.ask.tag, cut(why)),)),)
         return ()
 
     # -------------------------------------------------------------------- polls
@@ -319,13 +329,14 @@ def _after_refusal(
     pause = (
         settings.pause_after_refusal
         if answer.retry_after_s is None
-        else timedelta(seconds=answer.retry_after_s)
+        else timedelta(seconds=min(max(0, answer.retry_after_s), _RETRY_MAX_S))
     )
-    why = f"{answer.code}: {answer.why}"
+    why = cut(f"{answer.code}: {answer.why}")
     refused = RefuseRequest(call.ask.tag, why)
     if not pause:
         return (Step((refused,)),)
-    return (Step((refused, PauseProvider(call.provider, call.ask.item, now + pause, why))),)
+    until = later(now, pause)
+    return (Step((refused, PauseProvider(call.provider, call.ask.item, until, why))),)
 
 
 def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Steps:
@@ -351,8 +362,9 @@ def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Steps:
 
 def _fate(theirs: str, answer: ReturnStatus) -> str | None:
     """Return None while it is open, "" when it is gone, else why it was refused."""
-    if why := dict(answer.refused).get(theirs):
-        return why
+    refused = dict(answer.refused)
+    if theirs in refused:
+        return cut(refused[theirs]) or "the provider did not say why"
     if theirs in answer.gone or answer.status is RequestStatus.COMPLETE:
         return ""
     if answer.status is RequestStatus.COMPLETE_WITH_ERROR:

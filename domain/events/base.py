@@ -24,6 +24,11 @@ WHY_MAX = 2000
 Why = Annotated[str, Field(max_length=WHY_MAX)]
 
 
+def cut(text: str) -> str:
+    """Return what a provider said, no longer than a reason may be."""
+    return text if len(text) <= WHY_MAX else f"{text[: WHY_MAX - 4]} ..."
+
+
 class DomainEvent(BaseModel, CanMutateAggregate[str]):
     """A recorded fact. Immutable; an unknown field or a wrong type is an error, not a surprise.
 
