@@ -182,20 +182,32 @@ class PolicyConfig(PolicySettings):
         return PolicySettings(**fields)
 
 
+def _some_time(value: timedelta) -> timedelta:
+    if value < timedelta(seconds=1):
+        raise ValueError(
+            "wanted at least 1s: with 0 a simulation would stay at one moment for ever"
+        )
+    return value
+
+
+#: How far apart things are that repeat.
+Interval = Annotated[Duration, AfterValidator(_some_time)]
+
+
 class DriverConfig(Format):
     """How virtual time passes."""
 
     seed: Annotated[StrictInt, Field(ge=0, le=2**53 - 1)] = Field(
         default=1, description="the same seed and input give the same run"
     )
-    session_interval: Duration = Field(
+    session_interval: Interval = Field(
         default=timedelta(seconds=30), description="sessions are at least so far apart"
     )
-    poll_interval: Duration = Field(
+    poll_interval: Interval = Field(
         default=timedelta(seconds=30),
         description="how often providers are asked what became of requests",
     )
-    review_interval: Duration = Field(
+    review_interval: Interval = Field(
         default=timedelta(minutes=5),
         description="how soon a round that held something back is repeated",
     )

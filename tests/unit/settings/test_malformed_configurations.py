@@ -57,6 +57,8 @@ CHANGES: list[tuple[str, str, str, int, str]] = [
     ("unknown unit", "mem: 32GiB", "mem: 32XiB", 5, "unknown unit 'XiB'"),
     ("part of a slot", "slots: 8, mem", "slots: 8.5, mem", 5, "'8.5' is not a whole number"),
     ("no duration", "lag: 20s", "lag: soon", 17, "lead_time.lag: 'soon' is not a duration"),
+    ("an interval of 0", "session_interval: 30s", "session_interval: 0s", 30, "driver.session_interval: wanted at least 1s"),
+    ("polls without an interval", "session_interval: 30s", "poll_interval: 0", 30, "driver.poll_interval: wanted at least 1s"),
     ("duration below 0", "session_interval: 30s", "session_interval: -5", 30, "out of range"),
     ("percentiles in the wrong order", "p95: 4min", "p95: 1min", 17, "boot: p95 is below p50"),
     ("a share above 1", "partial: 0.1", "partial: 1.1", 18, "less than or equal to 1"),
