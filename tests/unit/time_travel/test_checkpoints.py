@@ -264,8 +264,8 @@ def test_long_documents_are_kept_compressed(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     with open_log(path) as log:
         Story(log).tell()
-        for number in range(40):
-            Story(log, "x" * 150 + f"-{number}").describe()
+        for number in range(60):
+            Story(log, "x" * 32 + f"-{number}").describe()
 
         def shown(log: StoredLog) -> bytes:
             with CheckpointFile(log, str(checkpoints(path))) as file:
