@@ -6,7 +6,7 @@ from typing import Final
 from generate_configuration import MEANING, part
 from pydantic import BaseModel
 
-from xce.domain.formats import policy, provider, session_result, snapshot
+from xce.domain.formats import delta, policy, provider, session_result, snapshot
 
 PATH: Final = "docs/reference/files.md"
 
@@ -38,6 +38,22 @@ FILES: Final[tuple[tuple[str, str, tuple[tuple[str, type[BaseModel]], ...]], ...
             ("catalog.in_flight.hosts[]", snapshot.InFlightHost),
             ("catalog.in_flight.counts[]", snapshot.InFlightCount),
             ("settings", snapshot.Settings),
+        ),
+    ),
+    (
+        "Delta: xce.delta/1",
+        (
+            "What makes one snapshot of the one before: recordings hold them, and sessions one after the other take them.\n"
+            "[Why](../explanation/sessions-and-deltas.md). Every list changes in the same way; fields that have not changed are left out."
+        ),
+        (
+            ("the whole document", delta.Delta),
+            (
+                "hosts; in the same way shared, queues, limits, quotas, groups, running, pending, catalog.templates, catalog.countable, catalog.in_flight.hosts",
+                delta.Changes[snapshot.Host],
+            ),
+            ("catalog", delta.CatalogChanges),
+            ("catalog.in_flight", delta.InFlightChanges),
         ),
     ),
     (
@@ -169,6 +185,22 @@ MEANINGS: Final[dict[str, str]] = {
     "InFlightHost.ready_at": "not used by sessions",
     "InFlightCount.name": "a shared resource of the snapshot",
     "InFlightCount.amount": "units on their way",
+    "Delta.format": "which format this is",
+    "Delta.now": "the time of the snapshot that it makes",
+    "Delta.position": "the position of the snapshot that it makes",
+    "Delta.hosts": "machines of the cluster",
+    "Delta.shared": "cluster-wide countable resources",
+    "Delta.queues": "queues",
+    "Delta.limits": "limits",
+    "Delta.quotas": "quotas",
+    "Delta.groups": "groups",
+    "Delta.running": "jobs that have resources",
+    "Delta.pending": "jobs that wait",
+    "Delta.catalog": "what could be obtained, and what is on its way",
+    "CatalogChanges.templates": "kinds of hosts that can be created",
+    "CatalogChanges.countable": "shared resources of which more can be obtained",
+    "CatalogChanges.in_flight": "what was asked for and is not there yet",
+    "InFlightChanges.hosts": "hosts",
     "SessionResult.format": "which format this is",
     "SessionResult.position": "that of the snapshot",
     "SessionResult.allocations": "the jobs that start",

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from xce.domain.formats.delta import Delta
 from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.session_result import SessionResult
@@ -13,6 +14,7 @@ from xce.domain.formats.snapshot import Snapshot
 
 FORMATS: dict[str, type[BaseModel]] = {
     "xce.snapshot.1": Snapshot,
+    "xce.delta.1": Delta,
     "xce.session.1": SessionResult,
     "xce.policy.1": PolicyInput,
     "xce.decisions.1": Decisions,
