@@ -189,3 +189,13 @@ class PermanentError(AdapterError):
     """Retrying cannot help: bad credentials, unknown template, quota exceeded."""
 
     code = "permanent"
+
+
+class AllocatorError(PermanentError):
+    """An allocator from another package cannot be loaded, or breaks its contract."""
+
+    code = "allocator"
+
+    def __init__(self, name: str, fault: str) -> None:
+        super().__init__(f"allocator {name!r} {fault}")
+        self.name = name

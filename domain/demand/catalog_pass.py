@@ -365,4 +365,4 @@ def _is_single(job: JobClass) -> bool:
     if job.least != 1 or len(job.alternatives) != 1 or job.outside:
         return False
     parts = job.alternatives[0].parts
-    return len(parts) == 1 and not parts[0].placed and not parts[0].claimed
+    return len(parts) == 1 and not (parts[0].placed or parts[0].claimed or parts[0].allocator)

@@ -132,6 +132,8 @@ def is_stable(placed: Placed) -> bool:
     if placed.alternative.number > 0:
         return False
     for part in placed.alternative.parts:
+        if part.allocator is not None:
+            return False
         request = part.request
         if request.selector.order or request.selector.same:
             return False

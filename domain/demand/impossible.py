@@ -60,6 +60,7 @@ class Impossible:
         hosts = self._compiled.core.ground.hosts
         return not (
             len(alternative.parts) > 1
+            or part.allocator is not None
             or request.job
             or request.shared_host
             or request.selector.same

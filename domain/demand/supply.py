@@ -133,7 +133,7 @@ def most_hosts_of(job: JobClass, kind: HostKind) -> int:
                 hosts += part.request.fewest_hosts(tasks)
             else:
                 # Limits about hosts may leave room for one task where the host itself takes more.
-                hosts += tasks if part.placed else -(-tasks // room)
+                hosts += tasks if part.placed or part.allocator else -(-tasks // room)
         most = max(most, hosts)
     return most
 

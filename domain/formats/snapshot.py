@@ -257,6 +257,10 @@ class PendingJob(Format):
     provision: StrictBool = Field(default=True, description="false: never counts as demand")
     run_limit: Duration | None = None
     array: ArrayElement | None = None
+    allocator: Name | None = Field(
+        default=None,
+        description="an installed allocator that makes its plans; null: a built-in one",
+    )
 
 
 class Template(Format):

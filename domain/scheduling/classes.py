@@ -1,15 +1,19 @@
 """Classes of equal jobs: what one needs, who it is for the limits, and what was found out about it.
 
 Two jobs are in one class if they have the same user, project, queue, array, task range, requirement,
-exclusive and run limit. Then whatever holds for one of them holds for the other.
+allocator, exclusive and run limit. Then whatever holds for one of them holds for the other.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from xce.domain.cluster.limits import HOSTS, JOBS, Meter, Meters
 from xce.domain.cluster.requests import Request, Wanted
 from xce.domain.cluster.state import Ground, Scope
+
+if TYPE_CHECKING:
+    from xce.domain.scheduling.plans import Allocator
 
 #: What ``Part.claimed`` holds of one meter; see there.
 ClaimedMeter = tuple[int, int, int, int, int]
@@ -29,10 +33,12 @@ class Part:
         is_guarded: whether a guarantee of others may refuse a claim, because amounts are taken per host.
         stays_refused: whether a host that has refused a first bucket goes on to refuse it as long as amounts
             only shrink; not so where hosts are counted that a job of ours may come to use.
-        is_free: whether nothing but room on the host decides about a claim.
+        allocator: the one that the job asks for; None: a built-in one, by the number of tasks.
+        is_free: whether nothing but room on the host decides about a claim, and a built-in allocator about plans.
     """
 
     __slots__ = (
+        "allocator",
         "claimed",
         "fixed",
         "index",
@@ -56,8 +62,10 @@ class Part:
         *,
         exclusive: bool,
         outside: bool,
+        allocator: "Allocator | None" = None,
     ) -> None:
         self.index = index
+        self.allocator = allocator
         self.request = request
         self.scope = scope
         self.tasks = request.tasks
@@ -98,7 +106,7 @@ class Part:
         self.claimed = tuple(claimed)
         self.placed = tuple(placed)
         self.is_guarded = outside and bool(request.host or request.shared_host)
-        self.is_free = not (placed or claimed or exclusive or self.is_guarded)
+        self.is_free = allocator is None and not (placed or claimed or exclusive or self.is_guarded)
         self.stays_refused = not (claimed or exclusive or self.is_guarded) and all(
             meter.resource != HOSTS for meter in placed
         )
@@ -151,12 +159,13 @@ class JobClass:
     """A class of equal jobs.
 
     Attributes:
+        allocator: the one that it asks for; None: a built-in one.
         meters: all meters of limits that count such a job.
         outside: whether any guarantee keeps amounts from such a job.
     """
 
     __slots__ = (
-        "alternatives", "array", "exclusive", "least", "meters", "most", "outside", "placed", "project",
+        "allocator", "alternatives", "array", "exclusive", "least", "meters", "most", "outside", "placed", "project",
         "queue", "run_limit", "unknown", "user", "wanted",
     )  # fmt: skip
 
@@ -173,8 +182,10 @@ class JobClass:
         most: int,
         exclusive: bool,
         run_limit: timedelta | None,
+        allocator: "Allocator | None" = None,
     ) -> None:
         self.wanted = wanted
+        self.allocator = allocator
         self.exclusive = exclusive
         self.run_limit = run_limit
         self.user = user
@@ -200,6 +211,7 @@ class JobClass:
                         ground.meters,
                         exclusive=exclusive or wanted.exclusive[place],
                         outside=self.outside,
+                        allocator=allocator,
                     )
                     for index, request in enumerate(requests)
                 ),
@@ -221,4 +233,5 @@ class JobClass:
             most=self.most,
             exclusive=self.exclusive,
             run_limit=self.run_limit,
+            allocator=self.allocator,
         )

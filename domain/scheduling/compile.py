@@ -10,9 +10,10 @@ from xce.domain.cluster.requests import SelectionTypeError, Wanted, reader_of
 from xce.domain.cluster.state import Ground, State
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.snapshot import InFlightHost, PendingJob, Snapshot
+from xce.domain.scheduling.allocators import NONE_INSTALLED, Allocators, unknown
 from xce.domain.scheduling.classes import JobClass
 
-_ClassKey = tuple[Wanted, str, str, str, str | None, int, int, bool, timedelta | None]
+_ClassKey = tuple[Wanted, str, str, str, str | None, int, int, bool, timedelta | None, str | None]
 
 
 class Compiled:
@@ -29,7 +30,7 @@ class Compiled:
 
     __slots__ = ("classes", "core", "ids", "in_flight", "snapshot", "template_kinds", "warnings")
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, allocators: Allocators = NONE_INSTALLED) -> None:
         self.snapshot = snapshot
         self.warnings: list[str] = []
         hosts = host_list(snapshot.hosts)
@@ -41,7 +42,9 @@ class Compiled:
         }
         running_ids = {job.id for job in snapshot.running}
         self.ids = running_ids.union([job.id for job in snapshot.pending])
-        self.classes = _classes(snapshot, ground, running_ids, self.template_kinds.values())
+        self.classes = _classes(
+            snapshot, ground, running_ids, self.template_kinds.values(), allocators
+        )
         self._count_running(meters, hosts)
         self.core = State(ground)
         self._occupy(hosts)
@@ -117,12 +120,16 @@ class Compiled:
 
 
 def _classes(
-    snapshot: Snapshot, ground: Ground, running_ids: set[str], template_kinds: Iterable[HostKind]
+    snapshot: Snapshot,
+    ground: Ground,
+    running_ids: set[str],
+    template_kinds: Iterable[HostKind],
+    allocators: Allocators,
 ) -> list[JobClass | None]:
     """Return the class of each pending job.
 
     Raises:
-        InputError: requirements that cannot be read; every problem with its path.
+        InputError: requirements that cannot be read, allocators that are not there; every problem with its path.
     """
     reader = reader_of(snapshot.settings.units, ground.meters.shared)
     problems: list[Problem] = []
@@ -149,12 +156,15 @@ def _classes(
         if wanted.compounds and set(wanted.compounds) != {tasks.min, most}:
             problems.append(_at(place, _wrong_counts(wanted.compounds, tasks.min, most), None))
             continue
+        if job.allocator is not None and (why := unknown(job.allocator, allocators)):
+            problems.append(Problem(why, f"pending[{place}].allocator"))
+            continue
         if job.id in running_ids:
             classes.append(None)
             continue
         key = (
             wanted, job.user, job.project, job.queue, None if job.array is None else job.array.id,
-            tasks.min, most, job.exclusive, job.run_limit,
+            tasks.min, most, job.exclusive, job.run_limit, job.allocator,
         )  # fmt: skip
         found = known.get(key)
         if found is None:
@@ -169,6 +179,7 @@ def _classes(
                 most=most,
                 exclusive=job.exclusive,
                 run_limit=job.run_limit,
+                allocator=None if job.allocator is None else allocators[job.allocator],
             )
         classes.append(found)
     if problems:

@@ -7,10 +7,10 @@ from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import Share
 from xce.domain.cluster.state import State
 from xce.domain.scheduling.allocation import Code, allocate
+from xce.domain.scheduling.allocators import chosen
 from xce.domain.scheduling.attempt import Attempt, Claim, Context
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.explain import Failure, PendRecord, failure_of
-from xce.domain.scheduling.plans import PARJOB, SEQJOB
 
 
 class OnHost(NamedTuple):
@@ -99,10 +99,10 @@ def try_alternative(
         for part in alternative.parts:
             count = part.tasks or tasks
             attempt = Attempt(part, count, context)
-            code = allocate(core, SEQJOB if count == 1 else PARJOB, attempt)
+            code = allocate(core, chosen(part, count), attempt)
             if code <= Code.PENDING:
                 assert code == Code.PENDING, "the attempt has its input"
-                assert attempt.record is not None, "no guard refuses what it is given"
+                assert attempt.record is not None, "the guard was asked before"
                 undo(core, context)
                 if records is not None:
                     records.append(attempt.record)
@@ -192,6 +192,8 @@ def _most_of(core: State, job: JobClass, part: Part) -> int:
         for hosts in core.view(part.scope).groups
         for room in attempt.rooms(core, hosts, first=False)
     ]
+    if part.allocator is not None:
+        return min(most, sum(rooms))
     span = part.request.span
     if span.one_host:
         return min(most, max(rooms, default=0))

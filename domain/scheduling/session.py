@@ -4,7 +4,7 @@ Real scheduling of the whole queue comes first. Then the catalog pass looks at t
 resources. Nothing of the second phase changes what the first one decided.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.finalise import Finalised, finalise
@@ -19,12 +19,14 @@ from xce.domain.formats.session_result import (
     SharedAmount,
 )
 from xce.domain.formats.snapshot import OrderMode, PendingJob, Snapshot
+from xce.domain.scheduling.allocators import by_name
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import Compiled, waiting_classes
 from xce.domain.scheduling.explain import Failure, Publisher, behind, limited, stopped
 from xce.domain.scheduling.guarantees import limits_before_hosts
 from xce.domain.scheduling.picker import Picker, in_job_order
 from xce.domain.scheduling.placement import Placed, start
+from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.trace import Trace
 from xce.domain.scheduling.unsatisfiable import Unsatisfiable
 
@@ -32,13 +34,18 @@ from xce.domain.scheduling.unsatisfiable import Unsatisfiable
 Waiting = tuple[PendingJob, JobClass, Failure]
 
 
-def run_session(snapshot: Snapshot, *, trace: bool = False) -> SessionResult:
-    """Return the result of one session; equal snapshots give equal results.
+def run_session(
+    snapshot: Snapshot, *, trace: bool = False, allocators: Iterable[Allocator] = ()
+) -> SessionResult:
+    """Return the result of one session; equal snapshots and allocators give equal results.
+
+    ``allocators`` are those beyond the built-in ones; a job names the one that it wants.
 
     Raises:
+        AllocatorError: two allocators have one name, or one makes plans that are none.
         InputError: a requirement cannot be read or does not fit its job; every problem with its path.
     """
-    compiled = Compiled(snapshot)
+    compiled = Compiled(snapshot, by_name(allocators))
     started, waiting = _phase_one(compiled, in_job_order)
     core = compiled.core
     publisher = Publisher(core)

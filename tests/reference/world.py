@@ -112,7 +112,7 @@ class PlainJob:
         job = self.pending
         return (
             job.user, job.project, job.queue, self.array, self.least, self.most,
-            self.requirement, job.exclusive, job.run_limit,
+            self.requirement, job.exclusive, job.run_limit, job.allocator,
         )  # fmt: skip
 
     def nothing_yet(self, *, exclusive: bool) -> Holding:
