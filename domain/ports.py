@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Head, Recorded
 from xce.domain.formats.base import Amount, Name, Time
-from xce.domain.formats.provider import Kind
+from xce.domain.formats.provider import Kind, ProviderDescription
 
 A = TypeVar("A", bound=Aggregate[Any])
 
@@ -200,6 +200,38 @@ class ReturnStatus:
     refused: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Something that a provider has for us, in whatever state: it may cost money and counts against capacities.
+
+    Attributes:
+        theirs: the provider's id of the machine or grant.
+        item: template or resource; None: it does not say.
+        tag: the request it was made for; None: it carries none.
+        amount: units of a grant; 1 for a machine.
+    """
+
+    theirs: Name
+    kind: Kind
+    item: Name | None = None
+    tag: Name | None = None
+    name: str = ""
+    amount: Amount = 1
+    launched_at: Time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """The provider takes a machine back, or says that it is gone; it may name machines that we do not know.
+
+    Attributes:
+        grace_s: seconds until it is gone; None: it does not say.
+    """
+
+    machine: str
+    grace_s: int | None = None
+
+
 class Provider(Protocol):
     """Something that creates hosts or lends counts.
 
@@ -221,10 +253,36 @@ class Provider(Protocol):
         machines: tuple[str, ...],
         grants: tuple[GrantBack, ...],
         now: datetime,
+        *,
+        names: Mapping[str, str] | None = None,
     ) -> Accepted | Refused:
-        """Give machines or amounts back; the same return id is the same return."""
+        """Give machines or amounts back; the same return id is the same return.
+
+        ``names``: by machine id, the name under which the provider reported it, where it did.
+        """
         ...
 
-    def return_status(self, return_id: str, now: datetime) -> ReturnStatus:
-        """Return what became of a return, by machine id and grant id; may be repeated."""
+    def return_status(
+        self, return_id: str, now: datetime, *, theirs: str | None = None
+    ) -> ReturnStatus:
+        """Return what became of a return, by machine id and grant id; may be repeated.
+
+        ``theirs``: the id under which the provider took the return on.
+        """
+        ...
+
+
+class FullProvider(Provider, Protocol):
+    """What a provisioner runs. What a provider cannot do (see its capabilities) it answers with None: unknown, not nothing."""
+
+    def describe(self, now: datetime) -> ProviderDescription | None:
+        """Return what the provider says of itself; None: nothing new, the last good description holds."""
+        ...
+
+    def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
+        """Return everything it has for us; None: it cannot list."""
+        ...
+
+    def take_backs(self, machines: Mapping[str, str], now: datetime) -> tuple[TakeBack, ...]:
+        """Return which machines it takes back; ``machines``: names of those we have, by id."""
         ...

@@ -13,19 +13,21 @@ from fractions import Fraction
 from typing import Final
 
 from xce.domain.formats.config import ProviderConfig
-from xce.domain.formats.provider import Kind, ResourceOffer, TemplateOffer
+from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.formats.simulated_provider import Delay
 from xce.domain.ports import (
     Accepted,
     Ask,
     GrantBack,
     GrantReport,
+    Holding,
     MachineReport,
     MachineResult,
     Refused,
     RequestStatus,
     ReturnStatus,
     StatusAnswer,
+    TakeBack,
 )
 from xce.replay.draws import chance, delay, draw
 from xce.replay.provider_truth import Grant, Join, Machine
@@ -120,6 +122,8 @@ class SimulatedProvider:
         machines: tuple[str, ...],
         grants: tuple[GrantBack, ...],
         now: datetime,
+        *,
+        names: Mapping[str, str] | None = None,
     ) -> Accepted | Refused:
         """Take machines and amounts back; what it will not take back, ``return_status`` says."""
         known = self._returns.get(return_id)
@@ -132,7 +136,9 @@ class SimulatedProvider:
             self._take_grant(made, return_id, part, now)
         return made.answer
 
-    def return_status(self, return_id: str, now: datetime) -> ReturnStatus:
+    def return_status(
+        self, return_id: str, now: datetime, *, theirs: str | None = None
+    ) -> ReturnStatus:
         """Return what became of a return; one that was never made is complete with an error."""
         made = self._returns.get(return_id)
         if made is None:
@@ -143,6 +149,45 @@ class SimulatedProvider:
         else:
             status = RequestStatus.COMPLETE_WITH_ERROR if made.refused else RequestStatus.COMPLETE
         return ReturnStatus(status, gone, tuple(sorted(made.refused.items())))
+
+    def describe(self, now: datetime) -> ProviderDescription | None:
+        """Return the description, which never changes."""
+        return self.description
+
+    def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
+        """Return what exists and is lent; None without the capability ``listing``."""
+        if not self.description.capabilities.listing:
+            return None
+        tagged = self.description.capabilities.request_tag
+        machines = tuple(
+            Holding(
+                one.machine,
+                Kind.HOST,
+                one.template,
+                one.tag if tagged else None,
+                one.name,
+                launched_at=one.launched_at,
+            )
+            for one in self._machines.values()
+            if one.launched_at <= now and (one.gone_at is None or one.gone_at > now)
+        )
+        grants = tuple(
+            Holding(
+                one.grant,
+                Kind.COUNTABLE,
+                one.resource,
+                one.tag if tagged else None,
+                amount=one.held(now),
+                launched_at=one.granted_at,
+            )
+            for one in self._grants.values()
+            if one.granted_at <= now and one.held(now)
+        )
+        return (*machines, *grants)
+
+    def take_backs(self, machines: Mapping[str, str], now: datetime) -> tuple[TakeBack, ...]:
+        """It takes nothing back by itself."""
+        return ()
 
     # ------------------------------------------------------- for the driver alone
     def joins(self, now: datetime) -> tuple[Join, ...]:
