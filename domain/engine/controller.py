@@ -18,7 +18,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from xce.domain.engine import commands as c
-from xce.domain.engine import handling
+from xce.domain.engine import drains, handling, site
 from xce.domain.engine.authorisation import require_command
 from xce.domain.engine.commands import Command, command_name
 from xce.domain.engine.handling import Stamp
@@ -49,6 +49,7 @@ UNIDENTIFIED: Final[frozenset[type[Command]]] = frozenset(
     {
         c.DescribeProvider, c.PauseProvider, c.ResumeProvider, c.DeclareShared, c.SetOwned,
         c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen, c.ReportOrphan,
+        c.DrainHost, c.OpenHost, c.ReportDrain, c.Freeze, c.Unfreeze, c.RecordConfiguration,
     }
 )  # fmt: skip
 
@@ -80,6 +81,13 @@ class Controller:
     def start(self, held: Iterable[ProviderLease], *, elapsed_s: float) -> None:
         """Begin to keep the leases that are held by the log: each gets one full term of grace."""
         self._terms.start(((lease.name, lease.term) for lease in held), elapsed_s)
+
+    def found(self, lease: ProviderLease, *, elapsed_s: float) -> None:
+        """Keep a lease as the log has it after an append whose outcome was unknown: it gets one full term from now on."""
+        if lease.state is LeaseState.HELD:
+            self._terms.start([(lease.name, lease.term)], elapsed_s)
+        else:
+            self._terms.drop(lease.name)
 
     # ------------------------------------------------------------------ orders
     def perform(self, order: Order) -> Answer:
@@ -249,6 +257,7 @@ class Controller:
     def _dispatch(self, command: Command, stamp: Stamp, elapsed_s: float) -> ProviderLease | None:
         """Do one command; return the lease that it renews."""
         space = self._space
+        site.require_running(space, command)
         match command:
             case c.DescribeProvider() | c.PauseProvider() | c.ResumeProvider():
                 handling.provider(space, command, stamp)
@@ -271,7 +280,15 @@ class Controller:
                 c.RecordJoin() | c.MissJoin() | c.StartDrain() | c.Reopen() | c.StartReturn()
                 | c.AcceptReturn() | c.RefuseReturn() | c.ConfirmReturn() | c.LoseInstance()
             ):  # fmt: skip
+                if isinstance(command, c.Reopen):
+                    drains.may_reopen(space, command, stamp)
                 handling.instance(space, command, stamp)
+                if isinstance(command, (c.ConfirmReturn, c.LoseInstance)):
+                    drains.end(space, command.instance, "its instance is gone", stamp)
+            case c.DrainHost() | c.OpenHost() | c.ReportDrain():
+                drains.drain(space, command, stamp)
+            case c.Freeze() | c.Unfreeze() | c.RecordConfiguration():
+                site.site(space, command, stamp)
             case c.StartGrantReturn() | c.ConfirmGrantReturn() | c.RefuseGrantReturn():
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)

@@ -19,6 +19,10 @@ class LeaseTerms:
         for provider, term in held:
             self._end_s[provider] = elapsed_s + term.total_seconds()
 
+    def drop(self, provider: str) -> None:
+        """Nobody holds the lease, as was found in the log."""
+        self._end_s.pop(provider, None)
+
     def begin(self, provider: str, term: timedelta, elapsed_s: float) -> None:
         """A term begins, or begins anew."""
         self._pending[provider] = elapsed_s + term.total_seconds()
