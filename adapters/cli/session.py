@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from xce.adapters.allocators import allocators_for
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell
 from xce.domain.errors import InputError
@@ -52,11 +53,12 @@ def session(text: str | bytes, source: str, *, trace: bool = False) -> SessionRe
     """Return the result of a session over the JSON text of a snapshot.
 
     Raises:
+        AllocatorError: an allocator that a job names cannot be used.
         InputError: the text is no snapshot, or a requirement in it cannot be read; the source is ``source``.
     """
     snapshot = Snapshot.from_json(text, source)
     try:
-        return run_session(snapshot, trace=trace)
+        return run_session(snapshot, trace=trace, allocators=allocators_for(snapshot))
     except InputError as error:
         raise InputError(source, error.problems) from None
 

@@ -56,8 +56,7 @@ def unknown(name: str, allocators: Allocators) -> str | None:
         return None
     if name in BUILT_IN:
         return f"allocator {name!r} is built in and chosen by the number of tasks; leave it out"
-    known = ", ".join(sorted(allocators)) or "none"
-    return f"no allocator {name!r} is installed; installed are: {known}"
+    return f"no allocator {name!r} is installed"
 
 
 def _checked(allocator: Allocator) -> Allocator:

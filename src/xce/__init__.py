@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from xce.domain.ports import Clock as Clock
     from xce.domain.ports import EventLog as EventLog
     from xce.domain.ports import Provider as Provider
+    from xce.domain.scheduling.plans import Allocator as Allocator
+    from xce.domain.scheduling.plans import ListedPlans as ListedPlans
     from xce.domain.scheduling.session import run_session as run_session
     from xce.projections.all import Projections as Projections
 
 #: Name to module; the same names as above.
 _EXPORTS: dict[str, str] = {
+    "Allocator": "xce.domain.scheduling.plans",
     "Client": "xce.adapters.client",
     "Clock": "xce.domain.ports",
     "Controller": "xce.adapters.controller.embedded",
     "Decisions": "xce.domain.formats.policy",
     "EventLog": "xce.domain.ports",
+    "ListedPlans": "xce.domain.scheduling.plans",
     "PolicyInput": "xce.domain.formats.policy",
     "Projections": "xce.projections.all",
     "Provider": "xce.domain.ports",
@@ -38,11 +42,13 @@ _EXPORTS: dict[str, str] = {
 }
 
 __all__ = [
+    "Allocator",
     "Client",
     "Clock",
     "Controller",
     "Decisions",
     "EventLog",
+    "ListedPlans",
     "PolicyInput",
     "Projections",
     "Provider",
