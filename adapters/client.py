@@ -17,7 +17,13 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random,
+)
 
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.wire import write_command
@@ -62,8 +68,10 @@ from xce.domain.formats.snapshot import Catalog, Snapshot
 
 F = TypeVar("F", bound=Format)
 
-#: Tries of one call, the first included.
-ATTEMPTS: Final = 8
+#: Tries of one call, the first included: half a minute at least, which is longer than a restart or a failover takes.
+ATTEMPTS: Final = 36
+#: Longest wait between two tries.
+WAIT_MAX_S: Final = 1.0
 #: Silence of a stream after which it is opened again; the controller says something every 15 s.
 SILENCE_S: Final = 45.0
 
@@ -340,7 +348,7 @@ class Client:
                 if failures >= self._attempts:
                     raise TransientError(f"the stream cannot be followed: {error}") from None
                 self._next_address()
-            self._sleep(min(5.0, 0.1 * 2**failures))
+            self._sleep(min(WAIT_MAX_S, 0.1 * 2**failures))
 
     # -------------------------------------------------------------------- calls
     def _get(self, path: str, answer: type[F]) -> F:
@@ -378,7 +386,7 @@ class Client:
         retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
             stop=stop_after_attempt(self._attempts),
-            wait=wait_random_exponential(multiplier=0.1, max=3.0),
+            wait=wait_exponential(multiplier=0.05, max=WAIT_MAX_S * 0.9) + wait_random(0, 0.1),
             sleep=self._sleep,
             reraise=True,
         )

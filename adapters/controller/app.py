@@ -23,6 +23,7 @@ from starlette.routing import Route
 from xce.adapters.controller import openapi, orders, questions, stream
 from xce.adapters.controller.access import Credentials, Gate, Rates
 from xce.adapters.controller.calls import Call, Endpoint, Parameter, Reply, Service
+from xce.adapters.controller.errors import NotReadyError
 from xce.adapters.controller.metrics import CONTENT_TYPE, Metrics
 from xce.adapters.controller.problems import (
     PROBLEM_JSON,
@@ -40,7 +41,7 @@ from xce.adapters.controller.problems import (
 from xce.domain.engine.authorisation import Question, action_name, require
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.engine.refusal_notes import UNKNOWN, Attempt
-from xce.domain.errors import ForbiddenError, TransientError, XceError
+from xce.domain.errors import ForbiddenError, XceError
 from xce.domain.formats.rest import Health
 
 _LOG = structlog.get_logger("xce.controller")
@@ -52,12 +53,6 @@ COMMON_NAME: Final = "xce_common_name"
 
 #: Stands for the caller where it does not matter who calls.
 _NOBODY: Final = Caller(Role.VIEWER, "nobody")
-
-
-class NotReadyError(TransientError):
-    """The controller does not take orders now."""
-
-    code = "not-ready"
 
 
 class ControllerApp:
@@ -113,7 +108,7 @@ class ControllerApp:
 
     async def metrics_endpoint(self, call: Call) -> Reply:
         """Metrics in Prometheus' text format."""
-        return Reply(text=self.metrics.text(self.service.live).decode())
+        return Reply(text=self.metrics.text(self.service.turn.live).decode())
 
     async def follow_endpoint(self, call: Call) -> Reply:
         """Server-Sent Events. `event: session` has the newest session result (at once, and then each newer one; what was not
@@ -163,6 +158,7 @@ class ControllerApp:
         Raises:
             RefusedCallError: nobody knows, or too often.
             ForbiddenError: the role does not allow it.
+            NotPrimaryError: this controller stands by.
         """
         if row.open:
             return None
@@ -175,7 +171,7 @@ class ControllerApp:
         except UnauthenticatedError as error:
             self.metrics.refusal(error.code)
             self._failures.spend(peer)  # who has a token is not held up by those who have none
-            self.service.live.refused(Attempt(UNKNOWN, "authenticate", f"{error}; from {peer}"))
+            self._note(Attempt(UNKNOWN, "authenticate", f"{error}; from {peer}"))
             raise
         structlog.contextvars.bind_contextvars(caller=caller.by)
         self._rates.spend(caller.by)
@@ -184,9 +180,19 @@ class ControllerApp:
                 require(caller, row.action)
             except ForbiddenError as error:
                 self.metrics.refusal(error.code)
-                self.service.live.refused(Attempt(caller.by, action_name(row.action), str(error)))
+                self._note(Attempt(caller.by, action_name(row.action), str(error)))
                 raise
+        if not row.anywhere:
+            self.service.turn.serving()
         return caller
+
+    def _note(self, attempt: Attempt) -> None:
+        """Put a refused attempt on the audit trail; a standby cannot write, and says it in its log."""
+        live = self.service.turn.live
+        if live is None:
+            _LOG.warning("refused", caller=attempt.caller, action=attempt.action, why=attempt.why)
+        else:
+            live.refused(attempt)
 
     async def _body(self, row: Endpoint, request: Request) -> bytes:
         """Return the body.
@@ -319,7 +325,13 @@ def own_endpoints(app: Any = None) -> tuple[Endpoint, ...]:
         ),
         Endpoint("GET", "/v1/openapi.json", "This document", of.openapi_endpoint, None, open=True),
         Endpoint(
-            "GET", "/metrics", "Prometheus metrics", of.metrics_endpoint, None, Question.METRICS
+            "GET",
+            "/metrics",
+            "Prometheus metrics",
+            of.metrics_endpoint,
+            None,
+            Question.METRICS,
+            anywhere=True,
         ),
         Endpoint(
             "GET",

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.problems import RefusedCallError
+from xce.adapters.controller.turn import Turn
 from xce.domain.engine.authorisation import Action
 from xce.domain.engine.messages import Caller
 from xce.domain.errors import InputError
@@ -41,9 +42,18 @@ class Board:
 class Service:
     """What every endpoint works on."""
 
-    live: LiveController
+    turn: Turn
     config: ControllerConfig
     board: Board = field(default_factory=Board)
+
+    @property
+    def live(self) -> LiveController:
+        """The controller at work.
+
+        Raises:
+            NotPrimaryError: this process stands by.
+        """
+        return self.turn.serving()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +69,11 @@ class Call:
 
     @property
     def live(self) -> LiveController:
-        """The controller at work."""
+        """The controller at work.
+
+        Raises:
+            NotPrimaryError: this process stands by.
+        """
         return self.service.live
 
     def name(self, parameter: str) -> str:
@@ -225,6 +239,7 @@ class Endpoint:
         action: what the caller's role must allow; for commands the state machine looks again. None: each command of an order by itself.
         open: answered without a token.
         large: the body may be as large as a snapshot.
+        anywhere: answered by a controller that stands by, too.
         examples: path parameters that exist nowhere, for tests and docs.
     """
 
@@ -239,6 +254,7 @@ class Endpoint:
     open: bool = False
     large: bool = False
     stream: bool = False
+    anywhere: bool = False
 
     @property
     def plain_path(self) -> str:

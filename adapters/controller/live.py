@@ -6,18 +6,21 @@ answered sees what they did.
 """
 
 import queue
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import RLock, Thread
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
 from xce.adapters.clock import SystemClock
+from xce.adapters.controller.errors import BusyError, NotPrimaryError, StoppingError
 from xce.adapters.controller.feed import Feed, Published
+from xce.adapters.controller.waiting import WAITING_MAX, Waiting
+from xce.adapters.store.follower import Follower
 from xce.domain.engine.commands import Command
 from xce.domain.engine.controller import Controller as StateMachine
 from xce.domain.engine.messages import Answer, Caller, Order
@@ -40,27 +43,7 @@ from xce.projections.all import Projections
 
 T = TypeVar("T")
 
-#: Orders that may wait; more are told to come again.
-WAITING_MAX: Final = 10_000
 _LOG = structlog.get_logger("xce.controller")
-
-
-class NotPrimaryError(TransientError):
-    """This controller does not own the log (any more): ask the one that does."""
-
-    code = "not-primary"
-
-
-class BusyError(TransientError):
-    """Too many orders wait: come again in a moment."""
-
-    code = "busy"
-
-
-class StoppingError(TransientError):
-    """The controller is about to end: nothing more is taken."""
-
-    code = "stopping"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,19 +78,6 @@ class _NoWatch:
         pass
 
 
-@dataclass(slots=True)
-class _Item:
-    """An order that waits; ``attempts`` are refusals to note instead of commands."""
-
-    caller: Caller | None
-    commands: tuple[Command, ...] = ()
-    key: str | None = None
-    epochs: Mapping[str, int] = field(default_factory=dict[str, int])
-    expected: Mapping[str, int] = field(default_factory=dict[str, int])
-    attempt: Attempt | None = None
-    future: "Future[Answer]" = field(default_factory=lambda: Future[Answer]())
-
-
 @dataclass(frozen=True, slots=True)
 class Views:
     """All that can be read, at one position.
@@ -135,9 +105,10 @@ class LiveController:
         *,
         clock: SystemClock | None = None,
         settings: LiveSettings | None = None,
-        projections: Projections | None = None,
+        follower: Follower | None = None,
         watch: Watch | None = None,
         on_lost: Callable[[], None] | None = None,
+        on_folded: Callable[[], None] | None = None,
     ) -> None:
         """Prepare; nothing is read or written yet.
 
@@ -145,19 +116,21 @@ class LiveController:
             log: the log; the caller closes it.
             clock: source of stamps and durations.
             settings: how the writer works.
-            projections: views that already follow the log (a standby's), at whatever position.
+            follower: views that already follow the log (a standby's), at whatever position.
             watch: told of each batch.
             on_lost: called from the writer when it is not the primary any more, so that the process can end or stand by.
+            on_folded: called from the writer when the views have followed the log and nobody folds.
         """
         self.log = log
         self.settings = settings or LiveSettings()
         self.epoch = 0
         self._clock = clock or SystemClock()
-        self._projections = projections or Projections(self.settings.templates)
+        self._follower = follower or Follower(log, Projections(self.settings.templates))
         self._watch = watch or _NoWatch()
         self._on_lost = on_lost or (lambda: None)
+        self._on_folded = on_folded or (lambda: None)
         self._machine = StateMachine(log)
-        self._queue: queue.Queue[_Item | None] = queue.Queue(WAITING_MAX)
+        self._queue: queue.Queue[Waiting | None] = queue.Queue(WAITING_MAX)
         self._lock = RLock()
         self._lease_ends: Mapping[str, float] = {}
         self._occupied: Mapping[str, int | None] = {}
@@ -165,44 +138,38 @@ class LiveController:
         self._closed = False
         self._had_company = False
         self._next_tick = 0.0
+        self._in_doubt = False
         #: Why this controller is not the primary any more; None: it is, or was not started.
         self.lost: XceError | None = None
         self.feed = Feed(0)
 
     # --------------------------------------------------------------- begin, end
-    def start(self) -> None:
+    def start(self, epoch: int | None = None) -> None:
         """Become the primary, read the log, and take orders.
+
+        Args:
+            epoch: under which this process is the primary already; None: it becomes it now.
 
         Raises:
             XceError: the log cannot be owned or read.
         """
         assert self._thread is None, "a controller starts once"
-        self._catch_up()  # first: who cannot read all of the log does not become its primary (F26)
-        self.epoch = self.log.take_primary()
-        self._catch_up()
-        self.feed = Feed(self._projections.position)
+        self._follower.catch_up()  # first: who cannot read all of the log does not become its primary (F26)
+        self.epoch = self.log.take_primary() if epoch is None else epoch
+        self._follower.catch_up()
+        position = self._follower.position
+        for recorded in self.log.read(position - 1, position) if position else ():
+            self._clock.not_before(recorded.event.timestamp)  # stamps do not go back behind it
+        self.feed = Feed(position)
         held = [
             self.log.get(ProviderLease, ids.lease_id(row.provider))
-            for row in self._projections.leases.rows()
+            for row in self._follower.projections.leases.rows()
             if row.state is LeaseState.HELD
         ]
         self._machine.start(held, elapsed_s=self._clock.elapsed_s())
         self._lease_ends = self._machine.lease_ends_s()
         self._thread = Thread(target=self._run, name="xce-writer", daemon=True)
         self._thread.start()
-
-    def _catch_up(self) -> None:
-        """Read what the log has and the views have not; stamps do not go back behind it."""
-        last: list[Recorded] = []
-
-        def noting(events: Iterator[Recorded]) -> Iterator[Recorded]:
-            for recorded in events:
-                last[:] = [recorded]
-                yield recorded
-
-        self._projections.apply(noting(self.log.read(self._projections.position)))
-        if last:
-            self._clock.not_before(last[0].event.timestamp)
 
     def close(self) -> None:
         """Finish what waits, and end; may be repeated. What comes later is refused."""
@@ -240,14 +207,14 @@ class LiveController:
         Raises:
             TransientError: it is not taken now.
         """
-        item = _Item(caller, commands, key, epochs or {}, expected or {})
+        item = Waiting(caller, commands, key, epochs or {}, expected or {})
         self._put(item)
         return item.future
 
     def refused(self, attempt: Attempt) -> None:
         """Note for the audit trail what was refused before it became an order; lost when too much waits."""
         try:
-            self._put(_Item(None, attempt=attempt))
+            self._put(Waiting(None, attempt=attempt))
         except TransientError:
             _LOG.warning("refusal not noted", caller=attempt.caller, action=attempt.action)
 
@@ -275,7 +242,7 @@ class LiveController:
         with self._lock:
             left = {name: end - elapsed for name, end in self._lease_ends.items()}
             views = Views(
-                self._projections, self._clock.now(), left, self._occupied, self.session()
+                self._follower.projections, self._clock.now(), left, self._occupied, self.session()
             )
             return question(views)
 
@@ -311,7 +278,7 @@ class LiveController:
         return self.settings.demand_time_to_live.total_seconds()
 
     # ------------------------------------------------------------------- writer
-    def _put(self, item: _Item) -> None:
+    def _put(self, item: Waiting) -> None:
         if self.lost is not None:
             raise NotPrimaryError(f"this controller is not the primary any more: {self.lost}")
         if self._closed or self._thread is None:
@@ -334,9 +301,9 @@ class LiveController:
                 _LOG.exception("the writer met a defect")
                 self._fail(batch, error)
 
-    def _gather(self) -> tuple[list[_Item], bool]:
+    def _gather(self) -> tuple[list[Waiting], bool]:
         """Return what waits, and whether to go on after it."""
-        batch: list[_Item] = []
+        batch: list[Waiting] = []
         wait_s = self.settings.tick_s
         while len(batch) < self.settings.batch_max:
             try:
@@ -360,12 +327,14 @@ class LiveController:
             return
         self._next_tick = elapsed + self.settings.tick_s
         try:
+            if self._in_doubt:
+                self._settle()
             self._machine.tick(at=self._clock.now(), elapsed_s=elapsed)
             self._append(0)
         except XceError as error:
             _LOG.warning("what was due could not be recorded", error=str(error), code=error.code)
 
-    def _do(self, batch: Sequence[_Item], *, again: bool = True) -> None:
+    def _do(self, batch: Sequence[Waiting], *, again: bool = True) -> None:
         """Carry out a batch, append it, answer. If one of several spoils it, each is done alone."""
         if self.lost is not None:
             self._fail(batch, NotPrimaryError(f"this controller is not the primary: {self.lost}"))
@@ -394,11 +363,11 @@ class LiveController:
                 else:
                     item.future.set_exception(answer)
 
-    def _each(self, batch: Sequence[_Item]) -> None:
+    def _each(self, batch: Sequence[Waiting]) -> None:
         for item in batch:
             self._do([item], again=False)
 
-    def _judge(self, item: _Item) -> Answer | RejectedError:
+    def _judge(self, item: Waiting) -> Answer | RejectedError:
         at, elapsed = self._clock.now(), self._clock.elapsed_s()
         if item.attempt is not None:
             self._machine.refused(item.attempt, at=at, elapsed_s=elapsed)
@@ -438,40 +407,75 @@ class LiveController:
                 if error.fence != "primary":
                     raise
                 _LOG.error("another controller owns the log", error=str(error))
-                self._lose(error)
+                self.lose(error)
                 raise NotPrimaryError(str(error)) from None
-            except XceError:
+            except ConflictError:
                 self._machine.forget()
                 raise
+            except XceError:
+                self._machine.forget()
+                self._in_doubt = True  # it may have been saved all the same
+                raise
         self._machine.appended()
-        try:
-            with self._lock:
-                self._follow(recorded)
-                self._lease_ends = self._machine.lease_ends_s()
-                self._occupied = self._machine.occupied()
-        except Exception as error:  # noqa: BLE001 - durable, but not shown: nothing may be done twice
-            _LOG.exception("the views cannot follow the log")
-            self._lose(BrokenLogError(f"the views cannot follow the log: {error!r}"))
-            raise NotPrimaryError(str(self.lost)) from None
+        self._show(recorded)
+        if recorded:
+            self._on_folded()
         if orders or recorded:
             self._watch.batch(orders, len(recorded), self._clock.elapsed_s() - begun)
 
-    def _lose(self, error: XceError) -> None:
-        self.lost = error
-        self._on_lost()
+    def lose(self, error: XceError) -> None:
+        """End being the primary: nothing is taken any more; from any thread."""
+        if self.lost is None:
+            self.lost = error
+            self._on_lost()
 
-    def _follow(self, recorded: Sequence[Recorded]) -> None:
+    def _settle(self) -> None:
+        """Find what an append saved although it seemed to fail.
+
+        Raises:
+            TransientError: the log cannot be read yet.
+        """
+        found = list(self.log.read(self._follower.position))
+        self._show(found, seen=False)
+        self._in_doubt = False
+
+    def _show(self, recorded: Sequence[Recorded], *, seen: bool = True) -> None:
+        """Let the views have what is durable; ``seen`` is whether the state machine knows of these events.
+
+        Raises:
+            NotPrimaryError: they cannot follow, and this controller has ended being the primary: nothing may be done twice.
+        """
+        try:
+            with self._lock:
+                self._follow(recorded, seen)
+                self._lease_ends = self._machine.lease_ends_s()
+                self._occupied = self._machine.occupied()
+        except Exception as error:  # noqa: BLE001 - durable, but not shown
+            _LOG.exception("the views cannot follow the log")
+            self.lose(BrokenLogError(f"the views cannot follow the log: {error!r}"))
+            raise NotPrimaryError(str(self.lost)) from None
+
+    def _follow(self, recorded: Sequence[Recorded], seen: bool) -> None:
         if not recorded:
             return
-        position = self._projections.position
+        position = self._follower.position
         missed: list[Recorded] = []
-        if recorded[0].position != position + 1:  # holes, or events of somebody else
+        if recorded[0].position != position + 1:  # holes, or events of a doubtful append
             missed = list(self.log.read(position, recorded[0].position - 1))
-        self._projections.apply([*missed, *recorded])
+        self._follower.appended([*missed, *recorded])
         self.feed.add([*missed, *recorded])
+        self._find_leases(missed if seen else recorded)
+
+    def _find_leases(self, recorded: Sequence[Recorded]) -> None:
+        """Give leases that changed unseen their terms."""
+        found = {one.event.originator_id for one in recorded}
+        for lease_id in sorted(found):
+            if lease_id.startswith(f"{ids.LEASE}:"):
+                lease = self.log.get(ProviderLease, lease_id)
+                self._machine.found(lease, elapsed_s=self._clock.elapsed_s())
 
     @staticmethod
-    def _fail(batch: Sequence[_Item], error: Exception) -> None:
+    def _fail(batch: Sequence[Waiting], error: Exception) -> None:
         for item in batch:
             if not item.future.done():
                 item.future.set_exception(error)

@@ -74,8 +74,11 @@ class Metrics:
         """A call was refused for who called."""
         self._refusals.labels(why).inc()
 
-    def text(self, live: LiveController) -> bytes:
-        """Return all metrics, with those of the present state."""
+    def text(self, live: LiveController | None) -> bytes:
+        """Return all metrics, with those of the present state; None: of a standby, which has none."""
+        if live is None:
+            self._primary.set(0)
+            return generate_latest(self.registry)
         states: dict[str, int] = {}
         requests: dict[str, int] = {}
         totals, cost = live.read(

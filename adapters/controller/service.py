@@ -15,8 +15,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from xce.adapters.controller.access import Gate, read_tokens, require_name
 from xce.adapters.controller.app import COMMON_NAME, ControllerApp
 from xce.adapters.controller.calls import Service
-from xce.adapters.controller.live import LiveController, LiveSettings
+from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
+from xce.adapters.controller.turn import Turn
 from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
 from xce.domain.engine.commands import DeclareShared
@@ -128,12 +129,15 @@ class ControllerService:
         self._tls = None if config.tls is None else _tls_context(config)
         self._server: _Server | None = None
         self._app: ControllerApp | None = None
+        self._turn: Turn | None = None
+        self._told_to_stop = False
 
     @property
     def live(self) -> LiveController:
         """The running controller."""
-        assert self._app is not None, "it runs"
-        return self._app.service.live
+        live = None if self._turn is None else self._turn.live
+        assert live is not None, "it is the primary"
+        return live
 
     @property
     def port(self) -> int:
@@ -145,7 +149,7 @@ class ControllerService:
         return port
 
     def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, or ``stop``; what was acknowledged is on disk.
+        """Serve until SIGTERM or SIGINT, or ``stop``, at first perhaps standing by; what was acknowledged is on disk.
 
         Raises:
             TransientError: another controller has taken the log over.
@@ -153,25 +157,27 @@ class ControllerService:
         """
         config = self.config
         metrics = Metrics()
-        settings = LiveSettings(
-            demand_time_to_live=config.demand_time_to_live, templates=config.templates
-        )
         with open_log(config.log) as log:
-            live = LiveController(log, settings=settings, watch=metrics, on_lost=self.stop)
-            live.start()
+            turn = self._turn = Turn(
+                log, config, metrics, on_primary=self._declare, on_end=self.stop
+            )
             try:
-                self._declare(live)
-                self._serve(live, metrics)
+                turn.begin()
+                self._serve(turn, metrics)
             finally:
-                live.close()
-        _LOG.info("stopped", position=live.feed.position)
-        if live.lost is not None:
+                turn.close()
+        live = turn.live
+        _LOG.info("stopped", position=turn.position)
+        if turn.failure is not None:
+            raise turn.failure
+        if live is not None and live.lost is not None:
             raise TransientError(
                 f"{config.log}: this controller does not own the log any more: {live.lost}"
             )
 
     def stop(self) -> None:
         """End as after a signal; may be called from another thread."""
+        self._told_to_stop = True
         if self._server is not None:
             self._end_streams()
             self._server.should_exit = True
@@ -191,9 +197,9 @@ class ControllerService:
                 ),
             ).result()
 
-    def _serve(self, live: LiveController, metrics: Metrics) -> None:
+    def _serve(self, turn: Turn, metrics: Metrics) -> None:
         config = self.config
-        self._app = app = ControllerApp(Service(live, config), self._gate, metrics)
+        self._app = app = ControllerApp(Service(turn, config), self._gate, metrics)
         uvicorn_config = uvicorn.Config(
             app.asgi(),
             host=config.listen.host,
@@ -217,9 +223,10 @@ class ControllerService:
             host=config.listen.host,
             port=config.listen.port,
             tls=self._tls is not None,
-            epoch=live.epoch,
-            position=live.feed.position,
+            primary=turn.live is not None,
+            position=turn.position,
         )
+        server.should_exit = self._told_to_stop  # it may have been while there was none
         try:
             server.run()
         except SystemExit:

@@ -77,7 +77,17 @@ class ControllerConfig(Format):
     """Everything ``xce controller`` needs to know."""
 
     log: Name = Field(
-        description="the SQLite file of the log; a relative name starts at the configuration's folder"
+        description="the log: an SQLite file, a relative name starting at the configuration's folder; or an address of PostgreSQL"
+    )
+    name: Name | None = Field(
+        default=None, description="of this controller, for people; null: its host and process"
+    )
+    url: Name | None = Field(
+        default=None, description="where others reach it; its standbys name it to callers"
+    )
+    detection: Duration = Field(
+        default=timedelta(seconds=3),
+        description="a primary that shows no sign of life for so long is dead, and a standby takes its place",
     )
     listen: Listen = Listen()
     tokens: Name = Field(
@@ -120,6 +130,7 @@ def problems(config: ControllerConfig) -> list[tuple[tuple[str | int, ...], str]
         (config.leases.minimum, ("leases", "minimum")),
         (config.limits.stream_stall, ("limits", "stream_stall")),
         (config.demand_time_to_live, ("demand_time_to_live",)),
+        (config.detection, ("detection",)),
     ):
         if length <= timedelta(0):
             found.append((place, "must be above 0"))

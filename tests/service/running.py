@@ -58,6 +58,7 @@ def config_of(folder: Path, **changes: Any) -> ControllerConfig:
         "listen": {"port": 0},
         "limits": {"calls_per_second": 100_000, "calls_burst": 100_000},
         "request_log": False,
+        "detection": "60s",
     }
     return ControllerConfig.model_validate(document | changes)
 

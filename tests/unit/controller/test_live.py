@@ -197,7 +197,7 @@ def test_views_that_cannot_follow_stop_it_rather_than_do_it_twice(
     def broken(batch: object) -> None:
         raise KeyError("a view")
 
-    monkeypatch.setattr(vars(rig.live)["_projections"], "apply", broken)
+    monkeypatch.setattr(vars(rig.live)["_follower"].projections, "apply", broken)
 
     with pytest.raises(NotPrimaryError):
         rig.do(describe(1))

@@ -1,0 +1,118 @@
+"""Controllers that start at once: a process that has imported everything makes each of them by a fork, and says how it ended.
+
+Run as a module it is that process: lines ``start CONFIG LOG`` and ``wait PID`` come on stdin, ``PID`` and the exit code are the answers.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.conftest import ROOT
+from tests.service.running import TOKENS
+from xce.adapters.client import Client
+from xce.domain.engine.messages import Role
+from xce.domain.errors import XceError
+
+UP_WITHIN_S = 60.0
+
+
+@dataclass
+class Child:
+    """One controller process."""
+
+    nursery: "Nursery"
+    pid: int
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        """Return its exit code, or minus the signal that ended it."""
+        return self.nursery.ask(f"wait {self.pid}")
+
+
+class Nursery:
+    """Starts controllers."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.nursery"],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._process.communicate(timeout=UP_WITHIN_S)
+
+    def ask(self, line: str) -> int:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def start(self, config: Path) -> Child:
+        return Child(self, self.ask(f"start {config} {config.with_suffix('.log')}"))
+
+
+def wait_until_it_serves(address: str) -> float:
+    """Return when it did, on the monotonic clock."""
+    deadline = time.monotonic() + UP_WITHIN_S
+    with Client(address, attempts=1, token=TOKENS[Role.ADMIN], timeout_s=2.0) as client:
+        while time.monotonic() < deadline:
+            try:
+                client.status()
+                return time.monotonic()
+            except XceError:
+                time.sleep(0.02)
+    raise AssertionError(f"{address} does not serve")
+
+
+def main() -> None:
+    from xce.adapters.cli import main as command_line
+
+    for module in ("xce.adapters.controller.service", "xce.adapters.store.postgresql.factory"):
+        import_module(module)
+    for line in sys.stdin:
+        order, *words = line.split()
+        if order == "wait":
+            _, status = os.waitpid(int(words[0]), 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+            continue
+        config, log = words
+        pid = os.fork()
+        if pid:
+            print(pid, flush=True)
+            continue
+        with open(log, "ab") as err, open(os.devnull, "r+b") as nothing:
+            os.dup2(nothing.fileno(), 0)
+            os.dup2(nothing.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+        sys.argv = ["xce", "controller", "--config", config]
+        code = 1
+        try:
+            command_line.main()
+            code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+
+if __name__ == "__main__":
+    main()
