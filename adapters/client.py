@@ -45,7 +45,12 @@ from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
     Bookings,
     Costs,
+    DecisionEntry,
+    DecisionPage,
     DemandMessage,
+    DrainEntry,
+    DrainPage,
+    DrainWish,
     EventEntry,
     EventPage,
     GrantPage,
@@ -54,12 +59,15 @@ from xce.domain.formats.rest import (
     LeaseEntry,
     LeasePage,
     OrderAnswer,
+    OrphanEntry,
+    OrphanPage,
     ProblemAnswer,
     ProviderEntry,
     ProviderPage,
     RequestPage,
     SharedEntry,
     SharedPage,
+    SiteEntry,
     Status,
     Supply,
 )
@@ -220,13 +228,28 @@ class Client:
         """A host reports to the cluster."""
         return self._send("POST", "/v1/hosts/join", OrderAnswer, json.loads(report.to_json()))
 
-    def drain(self, host: str, why: str) -> OrderAnswer:
-        """Close a provisioned host to new work."""
-        return self._send("POST", f"/v1/hosts/{quote(host)}/drain", OrderAnswer, {"why": why})
+    def drain(self, host: str, why: str, wish: DrainWish | None = None) -> OrderAnswer:
+        """Close a host to new work; ``wish`` says what happens at a deadline."""
+        body = (wish or DrainWish()).model_copy(update={"why": why})
+        path = f"/v1/hosts/{quote(host)}/drain"
+        return self._send("POST", path, OrderAnswer, json.loads(body.to_json()))
 
     def open_host(self, host: str, why: str) -> OrderAnswer:
-        """Let a provisioned host take work again."""
+        """End the drain of a host."""
         return self._send("POST", f"/v1/hosts/{quote(host)}/open", OrderAnswer, {"why": why})
+
+    def looked(self, host: str, jobs: Iterable[str]) -> OrderAnswer:
+        """Report what runs on a host that is drained, seen after it was closed."""
+        body = {"jobs": list(jobs)}
+        return self._send("POST", f"/v1/hosts/{quote(host)}/looked", OrderAnswer, body)
+
+    def freeze(self, why: str) -> OrderAnswer:
+        """Let nothing new be asked, drained or given back."""
+        return self._send("POST", "/v1/freeze", OrderAnswer, {"why": why})
+
+    def unfreeze(self, why: str) -> OrderAnswer:
+        """End a freeze."""
+        return self._send("POST", "/v1/unfreeze", OrderAnswer, {"why": why})
 
     def report_bookings(self, occupied: Mapping[str, int | None]) -> OrderAnswer:
         """Report what is in use of shared resources; None: unknown."""
@@ -276,6 +299,22 @@ class Client:
     def leases(self) -> Iterator[LeaseEntry]:
         """Yield the leases."""
         return self._pages("/v1/leases", LeasePage)
+
+    def drains(self) -> Iterator[DrainEntry]:
+        """Yield the hosts that take no new work."""
+        return self._pages("/v1/drains", DrainPage)
+
+    def orphans(self) -> Iterator[OrphanEntry]:
+        """Yield what nobody owns."""
+        return self._pages("/v1/orphans", OrphanPage)
+
+    def decisions(self) -> Iterator[DecisionEntry]:
+        """Yield the newest decisions, newest first."""
+        return self._pages("/v1/decisions", DecisionPage)
+
+    def site(self) -> SiteEntry:
+        """Return what holds for the whole site."""
+        return self._get("/v1/site", SiteEntry)
 
     def costs(self) -> Costs:
         """Return what everything costs."""

@@ -8,9 +8,11 @@ from xce.domain.events.recorded import Recorded
 from xce.domain.formats.snapshot import Template
 from xce.domain.ports import EventLog
 from xce.projections.catalog import LiveCatalog
+from xce.projections.drains import Drains
 from xce.projections.inventory import LiveInventory
 from xce.projections.leases import Leases
 from xce.projections.projection import Handler, Projection, State
+from xce.projections.reasons import Reasons
 from xce.projections.spending import Spending
 from xce.projections.totals import SharedTotals
 
@@ -24,6 +26,8 @@ class Projections:
         catalog: what could be obtained, and what is on its way.
         spending: what it cost, and costs per hour.
         leases: who may act on each provider.
+        drains: hosts that take no new work.
+        reasons: orphans, decisions, and what holds for the whole site.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -33,6 +37,8 @@ class Projections:
         self.catalog = LiveCatalog(self.inventory, self.totals, templates)
         self.spending = Spending()
         self.leases = Leases()
+        self.drains = Drains()
+        self.reasons = Reasons()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -88,6 +94,8 @@ class Projections:
             "catalog": self.catalog,
             "spending": self.spending,
             "leases": self.leases,
+            "drains": self.drains,
+            "reasons": self.reasons,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

@@ -20,25 +20,28 @@ from xce.domain.engine.commands import (
     Command,
     DeclareShared,
     DescribeProvider,
+    DrainHost,
+    Freeze,
+    OpenHost,
     PauseProvider,
     RecordJoin,
     ReleaseLease,
     RenewLease,
-    Reopen,
     ReportBookings,
+    ReportDrain,
     ResumeProvider,
     SetOwned,
-    StartDrain,
     TakeLease,
+    Unfreeze,
 )
 from xce.domain.engine.joins import Expected, instance_of
-from xce.domain.engine.messages import Answer
+from xce.domain.engine.messages import Answer, Role
 from xce.domain.engine.wire import MODELS, OrderFormat, read_order
-from xce.domain.errors import NotFoundError, RejectedError
+from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.formats.base import Format
 from xce.domain.formats.provider import ProviderDescription
-from xce.domain.formats.rest import Because, JoinReport, OrderAnswer
+from xce.domain.formats.rest import Because, DrainLook, DrainWish, JoinReport, OrderAnswer
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 
@@ -153,28 +156,64 @@ async def join(call: Call) -> Reply:
 
 
 async def drain(call: Call) -> Reply:
-    """Close a provisioned host to new work, so that it can go back."""
-    instance, why = _host(call, "drained by hand")
-    return await _give(call, StartDrain(instance, why))
+    """Close a host to new work; a provisioned one goes back when it is empty, an own one stays closed."""
+    host = call.name("host")
+    wish = DrainWish.from_json(call.body or b"{}", "the body")
+    command = DrainHost(
+        host,
+        _instance_of_host(call.live, host),
+        wish.why or "drained by hand",
+        wish.deadline,
+        wish.at_deadline,
+    )
+    return await _give(call, command, epochs=_own_epochs(call, command.instance))
 
 
 async def reopen(call: Call) -> Reply:
-    """Let a provisioned host take work again."""
-    instance, why = _host(call, "opened by hand")
-    return await _give(call, Reopen(instance, why))
-
-
-def _host(call: Call, default: str) -> tuple[str, str]:
+    """End the drain of a host: it takes work again."""
     host = call.name("host")
     because = Because.from_json(call.body or b"{}", "the body")
-    return _instance_of_host(call.live, host), because.why or default
+    command = OpenHost(host, _instance_of_host(call.live, host), because.why or "opened by hand")
+    return await _give(call, command, epochs=_own_epochs(call, command.instance))
 
 
-def _instance_of_host(live: LiveController, host: str) -> str:
-    instance = live.read(lambda views: views.projections.inventory.joined_hosts().get(host))
-    if instance is None:
-        raise NotFoundError(f"no instance of ours is in the cluster as host {host}")
-    return instance
+async def looked(call: Call) -> Reply:
+    """The scheduler has closed a host and then looked at it again: whether jobs run on it."""
+    host = call.name("host")
+    look = DrainLook.from_json(call.body, "the body")
+    return await _give(call, ReportDrain(host, _instance_of_host(call.live, host), look.jobs))
+
+
+def _own_epochs(call: Call, instance: str | None) -> dict[str, int]:
+    """Return the epoch that a provisioner acts under, where it holds the lease of the host's provider; others name none."""
+    if instance is None or call.caller.role is not Role.PROVISIONER:
+        return {}
+
+    def found(views: Views) -> dict[str, int]:
+        return {
+            row.provider: row.epoch
+            for row in views.projections.leases.rows()
+            if row.holder == call.caller.name
+        }
+
+    return call.live.read(found)
+
+
+def _instance_of_host(live: LiveController, host: str) -> str | None:
+    """Return the instance that is in the cluster under this name; None: it is an own host."""
+    return live.read(lambda views: views.projections.inventory.joined_hosts().get(host))
+
+
+async def freeze(call: Call) -> Reply:
+    """Ask, drain and give back nothing new, until it is unfrozen."""
+    because = Because.from_json(call.body or b"{}", "the body")
+    return await _give(call, Freeze(because.why or "frozen by hand"))
+
+
+async def unfreeze(call: Call) -> Reply:
+    """Act again."""
+    because = Because.from_json(call.body or b"{}", "the body")
+    return await _give(call, Unfreeze(because.why or "unfrozen by hand"))
 
 
 def _expected_hosts(views: Views) -> list[Expected]:
@@ -255,8 +294,11 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     _row("PUT", "/v1/shared/{name:path}/owned", "Set what is owned of a shared resource", SetOwned, "name", _SHARED, _OWNED),
     _row("PUT", "/v1/shared/{name:path}", "Declare a shared resource", DeclareShared, "name", _SHARED, _DECLARE),
     Endpoint("POST", "/v1/hosts/join", "A host joins", join, OrderAnswer, RecordJoin, JoinReport, _KEY),
-    Endpoint("POST", "/v1/hosts/{host:path}/drain", "Drain a host", drain, OrderAnswer, StartDrain, Because, _KEY),
-    Endpoint("POST", "/v1/hosts/{host:path}/open", "Open a host", reopen, OrderAnswer, Reopen, Because, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/drain", "Drain a host", drain, OrderAnswer, DrainHost, DrainWish, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/open", "Open a host", reopen, OrderAnswer, OpenHost, Because, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/looked", "A drained host was looked at", looked, OrderAnswer, ReportDrain, DrainLook, _KEY),
+    Endpoint("POST", "/v1/freeze", "Freeze the site", freeze, OrderAnswer, Freeze, Because, _KEY),
+    Endpoint("POST", "/v1/unfreeze", "Unfreeze the site", unfreeze, OrderAnswer, Unfreeze, Because, _KEY),
     Endpoint("PUT", "/v1/bookings", "Report bookings", report_bookings, OrderAnswer, ReportBookings, _BOOKINGS, _KEY),
     Endpoint("PUT", "/v1/session", "Publish a session result", post_session, None, Report.SESSION, SessionResult, (), large=True),
     Endpoint("PUT", "/v1/snapshot", "Post a snapshot", post_snapshot, None, Report.SNAPSHOT, Snapshot, (), large=True),

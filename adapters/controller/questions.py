@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from xce.adapters.controller.calls import CURSOR, LIMIT, Call, Endpoint, Parameter, Reply
 from xce.adapters.controller.live import Views
+from xce.adapters.controller.standing import ENDPOINTS as STANDING
+from xce.adapters.controller.standing import drain_entry, site_entry
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
@@ -176,6 +178,8 @@ async def supply(call: Call) -> Reply:
                 _lease(row, views.lease_left_s.get(row.provider))
                 for row in projections.leases.rows()
             ),
+            drains=tuple(map(drain_entry, projections.drains.rows())),
+            site=site_entry(projections.reasons.site),
         )
 
     return Reply(call.live.read(made))
@@ -438,6 +442,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "/v1/providers/{name:path}", "One provider", provider, ProviderEntry, Q.PROVIDERS),
     Endpoint("GET", "/v1/leases", "Leases", leases, LeasePage, Q.LEASES, None, _PAGED),
     Endpoint("GET", "/v1/leases/{provider:path}", "One lease", lease, LeaseEntry, Q.LEASES),
+    *STANDING,
     Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
     Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
     Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY),

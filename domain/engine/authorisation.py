@@ -24,6 +24,9 @@ class Question(StrEnum):
     CATALOG = "read-catalog"
     SUPPLY = "read-supply"
     BOOKINGS = "read-bookings"
+    DRAINS = "read-drains"
+    ORPHANS = "read-orphans"
+    DECISIONS = "read-decisions"
     SESSION = "read-session"
     SNAPSHOT = "read-snapshot"
     EVENTS = "read-events"
@@ -63,6 +66,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.LoseTrack: _PROVISIONER,
     c.RecordStatus: _PROVISIONER,
     c.GiveUpRequest: _PROVISIONER,
+    c.SettleRequest: _PROVISIONER,
     c.RecordJoin: _SCHEDULER,
     c.MissJoin: _PROVISIONER,
     c.StartDrain: _BOTH,
@@ -73,8 +77,10 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.ConfirmReturn: _PROVISIONER,
     c.LoseInstance: _PROVISIONER,
     c.StartGrantReturn: _PROVISIONER,
+    c.AcceptGrantReturn: _PROVISIONER,
     c.ConfirmGrantReturn: _PROVISIONER,
     c.RefuseGrantReturn: _PROVISIONER,
+    c.LoseGrant: _PROVISIONER,
     c.ReportOrphan: _PROVISIONER,
     c.AdoptOrphan: _PROVISIONER,
     c.DismissOrphan: _ADMIN,
@@ -82,6 +88,12 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.RefuseOrphanReturn: _PROVISIONER,
     c.CloseOrphan: _PROVISIONER,
     c.RecordDecision: _PROVISIONER,
+    c.DrainHost: _BOTH,
+    c.OpenHost: _BOTH,
+    c.ReportDrain: _SCHEDULER,
+    c.Freeze: _ADMIN,
+    c.Unfreeze: _ADMIN,
+    c.RecordConfiguration: _ADMIN,
     Report.SESSION: _SCHEDULER,
     Report.SNAPSHOT: _SCHEDULER,
     Question.STATUS: _ALL,
@@ -95,6 +107,9 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     Question.CATALOG: _ALL - {Role.OBSERVER},
     Question.SUPPLY: _ALL - {Role.OBSERVER},
     Question.BOOKINGS: _ALL,
+    Question.DRAINS: _ALL,
+    Question.ORPHANS: _ALL - {Role.OBSERVER},
+    Question.DECISIONS: _ALL - {Role.OBSERVER},
     Question.SESSION: _ALL - {Role.OBSERVER},
     Question.SNAPSHOT: _ALL - {Role.OBSERVER},
     Question.EVENTS: _ALL - {Role.OBSERVER},

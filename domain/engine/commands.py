@@ -15,6 +15,7 @@ from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
 from xce.domain.provisioning.decision import Deed
+from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.orphan import OrphanKind
 
 #: SHA-256 in hexadecimal.
@@ -162,6 +163,14 @@ class GiveUpRequest:
     why: Why
 
 
+@dataclass(frozen=True, slots=True)
+class SettleRequest:
+    """Nothing more is expected of a request that was given up before its provider had ended it."""
+
+    request: Name
+    why: Why
+
+
 # -------------------------------------------------------------------- instances
 @dataclass(frozen=True, slots=True)
 class RecordJoin:
@@ -252,6 +261,15 @@ class StartGrantReturn:
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptGrantReturn:
+    """The provider took the return of an amount on."""
+
+    return_id: Name
+    grant: Name
+    provider_return_id: Name
+
+
+@dataclass(frozen=True, slots=True)
 class ConfirmGrantReturn:
     """The provider confirmed the return of an amount."""
 
@@ -264,6 +282,14 @@ class RefuseGrantReturn:
     """The provider refused: the amount comes back into the total."""
 
     return_id: Name
+    grant: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class LoseGrant:
+    """What is left of a grant is gone without our return: its term ended, or the lender does not list it any more."""
+
     grant: Name
     why: Why
 
@@ -344,14 +370,74 @@ class RecordDecision:
     led_to: tuple[Name, ...]
 
 
+# ------------------------------------------------------------------------ drains
+@dataclass(frozen=True, slots=True)
+class DrainHost:
+    """Close a host of the cluster to new work; a provisioned one goes back when it is empty, an own one stays closed."""
+
+    host: Name
+    instance: Name | None
+    why: Why
+    deadline: Time | None = None
+    at_deadline: AtDeadline = AtDeadline.WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHost:
+    """End the drain of a host: it takes work again. ``instance`` is that of a provisioned host."""
+
+    host: Name
+    instance: Name | None
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDrain:
+    """The scheduler has closed a host and then looked at it again: these jobs run on it.
+
+    ``instance`` is that of a provisioned host. A job that slipped in before the closing opens a host again that its
+    provisioner had begun to drain.
+    """
+
+    host: Name
+    instance: Name | None
+    jobs: tuple[Name, ...]
+
+
+# -------------------------------------------------------------------------- site
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Ask, drain and give back nothing new, until it is unfrozen."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class Unfreeze:
+    """Act again."""
+
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RecordConfiguration:
+    """A daemon works with this configuration from now on; ``changes`` say for people what is different."""
+
+    daemon: Name
+    digest: Digest
+    changes: tuple[Why, ...]
+
+
 Command = (
     DescribeProvider | PauseProvider | ResumeProvider | DeclareShared | SetOwned | ReportBookings
     | TakeLease | RenewLease | ReleaseLease
     | OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
+    | SettleRequest
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
-    | StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn
+    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
+    | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration
 )  # fmt: skip
 
 #: All commands, in the order of the reference.

@@ -273,7 +273,7 @@ class Controller:
                 self._pending.occupied.update(command.occupied)
             case (
                 c.OpenRequest() | c.AcceptRequest() | c.RefuseRequest() | c.LoseTrack()
-                | c.RecordStatus() | c.GiveUpRequest()
+                | c.RecordStatus() | c.GiveUpRequest() | c.SettleRequest()
             ):  # fmt: skip
                 handling.request(space, command, stamp)
             case (
@@ -289,7 +289,10 @@ class Controller:
                 drains.drain(space, command, stamp)
             case c.Freeze() | c.Unfreeze() | c.RecordConfiguration():
                 site.site(space, command, stamp)
-            case c.StartGrantReturn() | c.ConfirmGrantReturn() | c.RefuseGrantReturn():
+            case (
+                c.StartGrantReturn() | c.AcceptGrantReturn() | c.ConfirmGrantReturn()
+                | c.RefuseGrantReturn() | c.LoseGrant()
+            ):  # fmt: skip
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)
                 handling.grant(space, command, stamp, occupied)

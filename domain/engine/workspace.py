@@ -8,11 +8,13 @@ from xce.domain.errors import NotFoundError, RejectedError, StaleEpochError, Sta
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, DomainEvent, fold
 from xce.domain.ports import AggregateSource
+from xce.domain.provisioning import drain as drains
 from xce.domain.provisioning import grant as grants
 from xce.domain.provisioning import instance as instances
 from xce.domain.provisioning import orphan as orphans
 from xce.domain.provisioning import request as requests
 from xce.domain.provisioning.decision import Decision
+from xce.domain.provisioning.drain import Drain
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
@@ -221,6 +223,8 @@ def _has_ended(aggregate: Aggregate[Any]) -> bool:
             return aggregate.state not in grants.LIVE
         case Orphan():
             return aggregate.state in orphans.ENDED
+        case Drain():
+            return aggregate.state in drains.OVER
         case Receipt() | Decision():
             return True
         case _:

@@ -16,6 +16,9 @@ DECISION: Final = "decision"
 ORPHAN: Final = "orphan"
 RECEIPT: Final = "receipt"
 REFUSALS: Final = "refusals"
+DRAIN: Final = "drain"
+SITE: Final = "site"
+CONFIGURATION: Final = "configuration"
 
 
 def provider_id(provider: str) -> str:
@@ -66,6 +69,21 @@ def receipt_id(caller: str, key: str) -> str:
 def refusals_id(caller: str, day: str) -> str:
     """Return the id of what was refused to a caller on one day (``2026-03-01``): a stream that does not grow for ever."""
     return f"{REFUSALS}:{caller}/{day}"
+
+
+def drain_id(host: str) -> str:
+    """Return the id of the drains of a host, by its name in the cluster."""
+    return f"{DRAIN}:{host}"
+
+
+def site_id() -> str:
+    """Return the id of the one site of a log."""
+    return f"{SITE}:all"
+
+
+def configuration_id(daemon: str) -> str:
+    """Return the id of the configuration of a daemon, by its name."""
+    return f"{CONFIGURATION}:{daemon}"
 
 
 def kind_of(aggregate_id: str) -> str:

@@ -16,7 +16,9 @@ from pydantic import ValidationError
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.base import Aggregate, DomainEvent
 from xce.domain.formats.base import problems_of
+from xce.domain.provisioning.configuration import Configuration
 from xce.domain.provisioning.decision import Decision
+from xce.domain.provisioning.drain import Drain
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
@@ -25,6 +27,7 @@ from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.receipt import Receipt
 from xce.domain.provisioning.refusals import Refusals
 from xce.domain.provisioning.request import Request
+from xce.domain.provisioning.site import Site
 from xce.domain.sharing.elastic_resource import ElasticResource
 
 #: All aggregates of this release, in the order the reference shows them.
@@ -35,10 +38,13 @@ AGGREGATES: Final[tuple[type[Aggregate[Any]], ...]] = (
     Instance,
     Grant,
     ElasticResource,
+    Drain,
     Orphan,
     Decision,
     Receipt,
     Refusals,
+    Site,
+    Configuration,
 )
 
 Decode = Callable[[bytes], DomainEvent]

@@ -10,7 +10,10 @@ from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, Paus
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Attribute, Catalog
+from xce.domain.provisioning.decision import Deed
+from xce.domain.provisioning.drain import AtDeadline, DrainState
 from xce.domain.provisioning.lease import LeaseState
+from xce.domain.provisioning.orphan import OrphanKind, OrphanState
 
 #: Entries of one page.
 PAGE_DEFAULT = 100
@@ -142,6 +145,91 @@ class LeasePage(Format):
     next: str | None = Field(description="cursor of the next page; null: this is the last")
 
 
+class DrainEntry(Format):
+    """A host that takes no new work."""
+
+    host: Name
+    instance: Name | None = Field(
+        description="of a provisioned host, which goes back when it is empty; null: an own host"
+    )
+    state: DrainState
+    why: str
+    yields: StrictBool = Field(
+        description="true: a job that is found after the closing opens the host again"
+    )
+    deadline: Time | None
+    at_deadline: AtDeadline
+    since: Time
+    changed: Time
+    by: str
+    jobs: tuple[Name, ...] = Field(description="that run at the deadline, or came back")
+
+
+class DrainPage(Format):
+    """Drains under way, by host."""
+
+    items: tuple[DrainEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class OrphanEntry(Format):
+    """Something that nobody owns, and that somebody has to do something about."""
+
+    id: Name = Field(description="PROVIDER/THEIRS")
+    provider: Name
+    theirs: Name = Field(description="the provider's id of it")
+    kind: OrphanKind
+    state: OrphanState
+    tag: Name | None
+    why: str
+    found: Time
+    return_id: Name | None
+
+
+class OrphanPage(Format):
+    """Open orphans, by id."""
+
+    items: tuple[OrphanEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class DecisionEntry(Format):
+    """Why something was asked, given back, given up or paused."""
+
+    decision: Name
+    position: Count = Field(description="of its event in the log")
+    at: Time
+    by: str
+    provider: Name
+    deed: Deed
+    item: Name | None
+    amount: Count
+    reason: str
+    jobs: tuple[Name, ...]
+    demand_position: Count
+    cost_per_hour: Money | None
+    led_to: tuple[str, ...]
+
+
+class DecisionPage(Format):
+    """The newest decisions, newest first; the log has older ones."""
+
+    items: tuple[DecisionEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class SiteEntry(Format):
+    """What holds for the whole site."""
+
+    frozen: StrictBool = Field(description="nothing new is asked, drained or given back")
+    why: str = ""
+    since: Time | None = Field(default=None, description="of the freeze")
+    by: str = ""
+    configurations: dict[Name, str] = Field(
+        default_factory=dict, description="by daemon, the digest of what it works with"
+    )
+
+
 class Supply(Format):
     """All that a session and a policy round need of the log, at one position."""
 
@@ -152,6 +240,8 @@ class Supply(Format):
     inventory: Inventory
     providers: tuple[ProviderEntry, ...]
     leases: tuple[LeaseEntry, ...]
+    drains: tuple[DrainEntry, ...] = ()
+    site: SiteEntry = SiteEntry(frozen=False)
 
 
 class CostLine(Format):
@@ -246,3 +336,20 @@ class Because(Format):
     """A reason, for people."""
 
     why: Why = ""
+
+
+class DrainWish(Format):
+    """How a host is drained."""
+
+    why: Why = ""
+    deadline: Time | None = Field(default=None, description="when its jobs should have ended")
+    at_deadline: AtDeadline = Field(
+        default=AtDeadline.WAIT,
+        description="wait for jobs that still run, requeue them, or leave it to an administrator",
+    )
+
+
+class DrainLook(Format):
+    """The scheduler closed a host, and then looked at it again."""
+
+    jobs: tuple[Name, ...] = Field(description="that run on it; none: it is empty")

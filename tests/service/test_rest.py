@@ -81,6 +81,62 @@ def test_a_host_from_the_ask_to_its_return(service: Running, cloud: httpx.Client
     assert good(service.admin.get("/v1/costs"))["lines"][0]["live"] == 2
 
 
+def test_an_own_host_is_drained_looked_at_and_opened(service: Running) -> None:
+    admin, scheduler = service.admin, service.as_(Role.SCHEDULER)
+    wish = {"why": "disk", "deadline": DEADLINE, "at_deadline": "requeue"}
+    good(admin.post("/v1/hosts/own-1/drain", json=wish))
+    good(scheduler.post("/v1/hosts/own-1/looked", json={"jobs": []}))
+
+    (drain,) = good(scheduler.get("/v1/drains"))["items"]
+    assert (drain["host"], drain["state"], drain["why"]) == ("own-1", "empty", "disk")
+    assert good(scheduler.get("/v1/supply"))["drains"] == [drain]
+    good(admin.post("/v1/hosts/own-1/open", json={}))
+    assert good(scheduler.get("/v1/drains"))["items"] == []
+
+
+def test_a_frozen_site_says_so_and_asks_nothing(service: Running, cloud: httpx.Client) -> None:
+    good(service.admin.post("/v1/freeze", json={"why": "audit"}))
+
+    site = good(cloud.get("/v1/site"))
+    body = {"commands": [open_request("R1")], "epochs": {"cloud": 1}}
+    refused = cloud.post("/v1/commands", json=body)
+
+    assert (site["frozen"], site["why"], site["by"]) == (True, "audit", "admin/admin-1")
+    assert (refused.status_code, refused.json()["code"]) == (409, "frozen")
+    good(service.admin.post("/v1/unfreeze", json={}))
+    assert good(cloud.get("/v1/supply"))["site"]["frozen"] is False
+    order(cloud, open_request("R1"))
+
+
+def test_orphans_and_decisions_are_listed_the_newest_decision_first(
+    service: Running, cloud: httpx.Client
+) -> None:
+    found = {
+        "provider": "cloud",
+        "theirs": "m9",
+        "kind": "unknown_to_us",
+        "tag": None,
+        "why": "listed",
+    }
+    order(cloud, {"command": "report-orphan", **found})
+    decision = {
+        "command": "record-decision", "provider": "cloud", "deed": "request", "item": "c4", "amount": 2, "reason": "jobs wait",
+        "jobs": ["1"], "demand_position": 1, "demand_digest": None, "cost_per_hour": "0.34", "led_to": ["request:R1"],
+    }  # fmt: skip
+    order(cloud, {**decision, "decision": "D1"})
+    order(cloud, {**decision, "decision": "D2"})
+
+    (orphan,) = good(cloud.get("/v1/orphans"))["items"]
+    first = good(cloud.get("/v1/decisions?limit=1"))
+    second = good(cloud.get(f"/v1/decisions?cursor={first['next']}"))
+
+    assert (orphan["id"], orphan["state"], orphan["why"]) == ("cloud/m9", "reported", "listed")
+    assert [one["decision"] for one in (*first["items"], *second["items"])] == ["D2", "D1"]
+    dismiss = {"command": "dismiss-orphan", "provider": "cloud", "theirs": "m9", "why": "ours"}
+    order(service.admin, dismiss)
+    assert good(cloud.get("/v1/orphans"))["items"] == []
+
+
 def test_a_host_that_nobody_expects_is_not_found(service: Running, cloud: httpx.Client) -> None:
     answer = service.as_(Role.SCHEDULER).post(
         "/v1/hosts/join", json={"host": "stray", "booted_at": DEADLINE}
