@@ -51,7 +51,7 @@ interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
 soak: $(READY) ## property tests with many more examples (long)
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
 
-BENCHMARKS := resreq demand traces projections log audit
+BENCHMARKS := resreq demand traces projections log audit lmstat
 
 bench: $(READY) ## run the benchmarks and print ratios
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done

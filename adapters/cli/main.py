@@ -13,6 +13,7 @@ from xce.adapters.cli import (
     controller,
     demo,
     exit_codes,
+    licence,
     policy,
     replay,
     session,
@@ -63,6 +64,7 @@ app.add_typer(replay.app, name="replay")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config_app, name="config")
 app.add_typer(controller.app, name="controller")
+app.add_typer(licence.app, name="licence")
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""What real licence servers see in use: FlexNet, any command that prints JSON, recorded answers."""

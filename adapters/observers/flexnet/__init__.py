@@ -1,0 +1,1 @@
+"""FlexNet: the text of ``lmutil lmstat -a``, read for its grammar, and the tool that prints it."""
