@@ -144,13 +144,14 @@ def _reasons(job: Pending, sets: dict[int, tuple[Reason, ...]]) -> tuple[Reason,
 
 def _what(reason: Reason) -> str:
     where = "" if reason.hosts is None else f" on {_few(reason.hosts)}"
+    detail = "" if reason.detail is None else f" ({reason.detail})"
     match reason.kind:
         case ReasonKind.LIMIT:
-            return f"limit {reason.limit}{where}"
+            return f"limit {reason.limit}{where}{detail}"
         case ReasonKind.UNIT_UNKNOWN:
             return f"unit of {reason.resource}"
         case _:
-            return f"{reason.resource}{where}" if reason.resource else ""
+            return f"{reason.resource}{where}{detail}" if reason.resource else reason.detail or ""
 
 
 def _waits_for(given: Provisioning | None) -> str:

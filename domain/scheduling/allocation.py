@@ -70,11 +70,11 @@ def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
     part, tasks, context = attempt.part, attempt.tasks, attempt.context
     assert part is not None, "checked by the caller"
     left, uncommitted = core.left, context.uncommitted
-    unmet: list[int] = []
+    unmet: list[tuple[int, int, int]] = []
     for number, a_task, once in part.fixed:
         amount = a_task * tasks + once
         if amount + uncommitted.get(number, 0) > left[number] and amount > 0:
-            unmet.append(number)
+            unmet.append((number, amount, left[number] - uncommitted.get(number, 0)))
     guarantees: list[str] = []
     if context.job.outside:
         amounts = context.ask(part.fixed_amounts(tasks))
@@ -82,13 +82,11 @@ def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
     if not unmet and not guarantees:
         return True
     meters = core.ground.meters.all
-    record.limits = list(
-        dict.fromkeys(
-            [m.name for m in map(meters.__getitem__, unmet) if m.rule is not None] + guarantees
-        )
-    )
+    record.unmet = unmet
+    limits = [meters[number].name for number, _, _ in unmet if meters[number].rule is not None]
+    record.limits = list(dict.fromkeys(limits + guarantees))
     if not record.limits:
-        record.shared = [meters[number].name for number in unmet]
+        record.shared = [meters[number].name for number, _, _ in unmet]
         record.unselected = not core.view(part.scope).hosts
     return False
 

@@ -12,11 +12,10 @@ from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import HOSTS
 from xce.domain.cluster.state import State
 from xce.domain.formats.session_result import Reason, ReasonKind, ReasonSet
+from xce.domain.scheduling import details
 from xce.domain.scheduling.classes import JobClass, Part
+from xce.domain.scheduling.details import HOST
 from xce.domain.scheduling.guarantees import broken, kept_from
-
-#: The pseudo resource of a host that another job excludes us from, or we exclude from us.
-HOST: Final = "host"
 
 _KIND_ORDER: Final = {kind: number for number, kind in enumerate(ReasonKind)}
 
@@ -26,14 +25,16 @@ class PendRecord:
 
     Attributes:
         limits: names of limits that stop it before any host (stage 2).
+        unmet: of each meter that is short then: number, what is wanted, what is left.
         shared: shared resources that are short; ``unselected``: no host matches (stage 3).
         late: the part and its tasks, if only hosts stopped it (stage 4).
     """
 
-    __slots__ = ("late", "limits", "shared", "unselected")
+    __slots__ = ("late", "limits", "shared", "unmet", "unselected")
 
     def __init__(self) -> None:
         self.limits: Sequence[str] = ()
+        self.unmet: Sequence[tuple[int, int, int]] = ()
         self.shared: Sequence[str] = ()
         self.unselected = False
         self.late: tuple[Part, int] | None = None
@@ -60,6 +61,7 @@ class Finding(NamedTuple):
     kind: ReasonKind
     name: str | None = None
     hosts: tuple[int, ...] | None = None
+    detail: str | None = None
 
 
 class Failure:
@@ -90,39 +92,59 @@ class Failure:
         self.set_id: tuple[ReasonKind, int] | None = None
 
 
-def failure_of(records: Sequence[PendRecord]) -> Failure:
+def failure_of(core: State, job: JobClass, records: Sequence[PendRecord]) -> Failure:
     """Return the failure of a job from what was found for each of its alternatives."""
+    meters = core.ground.meters.all
     early: list[Finding] = []
     late: list[tuple[Part, int]] = []
     for record in records:
-        early += [Finding(ReasonKind.LIMIT, name) for name in record.limits]
-        early += [Finding(ReasonKind.NO_RESOURCE, name) for name in record.shared]
+        amounts = {
+            (meters[number].name, meters[number].rule is None): details.unmet(
+                core, number, wanted, left
+            )
+            for number, wanted, left in record.unmet
+        }
+        early += [
+            _early(
+                ReasonKind.LIMIT, name, amounts.get((name, False)) or details.limit(core, job, name)
+            )
+            for name in record.limits
+        ]
+        early += [
+            _early(ReasonKind.NO_RESOURCE, name, amounts.get((name, True)))
+            for name in record.shared
+        ]
         if record.unselected:
-            early.append(Finding(ReasonKind.HOST_SELECTION))
+            early.append(_early(ReasonKind.HOST_SELECTION, None, details.selects_none(core)))
         if record.late is not None:
             late.append(record.late)
     return Failure(early, late, on_resources=any(record.is_about_resources for record in records))
 
 
-def stopped(*, held: bool, dependent: bool, unknown: Iterable[str]) -> Failure | None:
-    """Return what stage 1 finds, None if nothing."""
+def _early(kind: ReasonKind, name: str | None, detail: str | None) -> Finding:
+    return Finding(kind, name, None, detail)
+
+
+def stopped(*, held: bool, waits_for: Iterable[str], unknown: Iterable[str]) -> Failure | None:
+    """Return what stage 1 finds, None if nothing; ``waits_for``: the jobs among them that are here."""
     found: list[Finding] = []
     if held:
         found.append(Finding(ReasonKind.HELD))
-    if dependent:
-        found.append(Finding(ReasonKind.DEPENDENCY))
-    found += [Finding(ReasonKind.UNIT_UNKNOWN, name) for name in unknown]
+    if waits_for:
+        found.append(_early(ReasonKind.DEPENDENCY, None, details.waits_for(waits_for)))
+    found += [_early(ReasonKind.UNIT_UNKNOWN, name, details.unit_unknown(name)) for name in unknown]
     return Failure(found) if found else None
 
 
-def limited(names: Iterable[str]) -> Failure:
+def limited(core: State, job: JobClass, names: Iterable[str]) -> Failure:
     """Return the failure of a job that limits stop before it is tried."""
-    return Failure(Finding(ReasonKind.LIMIT, name) for name in names)
+    return Failure(_early(ReasonKind.LIMIT, name, details.limit(core, job, name)) for name in names)
 
 
-def behind() -> Failure:
-    """Return the failure of a job that only the order holds back."""
-    return Failure((Finding(ReasonKind.PRIORITY),), is_behind=True)
+def behind(blocker: str) -> Failure:
+    """Return the failure of the jobs that only the order holds back, behind this one."""
+    found = _early(ReasonKind.PRIORITY, None, details.stands_behind(blocker))
+    return Failure((found,), is_behind=True)
 
 
 # Stage 4
@@ -150,7 +172,7 @@ def measure(core: State, job: JobClass, part: Part, tasks: int) -> list[Finding]
         unshort = [place for place in hosts if place not in short]
         found += _claims_refused(core, part, tasks, bucket, unshort)
         found += _fewest_hosts_refused(core, job, part, tasks, fewest)
-    return found or [Finding(ReasonKind.NO_RESOURCE, HOSTS)]
+    return found or [_early(ReasonKind.NO_RESOURCE, HOSTS, details.too_few(tasks))]
 
 
 def _claims_refused(
@@ -172,7 +194,8 @@ def _claims_refused(
             rule = meter.rule
             is_about_hosts = rule is not None and (rule.per_host or rule.hosts is not None)
             places = tuple(refusing) if is_about_hosts else None
-            found.append(Finding(ReasonKind.LIMIT, meter.name, places))
+            detail = None if rule is None else details.at_most(meter.resource, rule)
+            found.append(Finding(ReasonKind.LIMIT, meter.name, places, detail))
     return found
 
 
@@ -188,7 +211,8 @@ def _fewest_hosts_refused(
             need += part.fixed_shared(tasks).get(meter.name, 0)
         if need > core.left[number]:
             kind = ReasonKind.NO_RESOURCE if meter.rule is None else ReasonKind.LIMIT
-            found.append(Finding(kind, meter.name))
+            detail = details.fewest_hosts(meter, need, core.left[number])
+            found.append(_early(kind, meter.name, detail))
     matching = core.view(part.scope).matching
     for meter in part.placed:
         rule = meter.rule
@@ -197,10 +221,11 @@ def _fewest_hosts_refused(
         known = core.placed.counted_hosts(meter)
         more = max(0, fewest - sum(1 for place in matching if place in known))
         if more > 0 and len(known) + more > rule.amount:
-            found.append(Finding(ReasonKind.LIMIT, meter.name))
+            detail = details.at_most(meter.resource, rule)
+            found.append(_early(ReasonKind.LIMIT, meter.name, detail))
     if part.is_guarded:
         found += [
-            Finding(ReasonKind.LIMIT, name)
+            _early(ReasonKind.LIMIT, name, details.limit(core, job, name))
             for name in _guarantees_broken(core, job, part, tasks, fewest)
         ]
     return found
@@ -266,20 +291,22 @@ class Publisher:
         made: list[ReasonSet] = []
         for found, number in self._sets.items():
             reasons: list[Reason] = []
-            for kind, name, places in found:
+            for kind, name, places, detail in found:
                 hosts: tuple[str, ...] | None = None
                 if places is not None:
                     hosts = texts.get(places)
                     if hosts is None:
                         hosts = texts[places] = tuple([names[place] for place in places])
                 is_limit = kind is ReasonKind.LIMIT
+                if kind is ReasonKind.NO_RESOURCE and name is not None and places is not None:
+                    detail = details.short_hosts(self._core, name, places)
                 reasons.append(
                     Reason.model_construct(
                         kind=kind,
                         resource=None if is_limit else name,
                         hosts=hosts,
                         limit=name if is_limit else None,
-                        detail=None,
+                        detail=detail,
                     )
                 )
             made.append(ReasonSet.model_construct(id=number, reasons=tuple(reasons)))
@@ -287,18 +314,27 @@ class Publisher:
 
 
 def join(found: Iterable[Finding]) -> list[Finding]:
-    """Return reasons in order, one for each kind and name, their hosts together."""
+    """Return reasons in order, one for each kind and name, their hosts and details together."""
     hosts_of: dict[tuple[ReasonKind, str | None], set[int] | None] = {}
-    for kind, name, hosts in found:
+    details_of: dict[tuple[ReasonKind, str | None], list[str]] = {}
+    for kind, name, hosts, detail in found:
         key = (kind, name)
+        texts = details_of.setdefault(key, [])
+        if detail is not None and detail not in texts:
+            texts.append(detail)
         known = hosts_of.get(key)
         if hosts is None:
             hosts_of[key] = known
         else:
             hosts_of[key] = set(hosts) if known is None else known | set(hosts)
     joined = [
-        Finding(kind, name, None if hosts is None else tuple(sorted(hosts)))
-        for (kind, name), hosts in hosts_of.items()
+        Finding(
+            key[0],
+            key[1],
+            None if hosts is None else tuple(sorted(hosts)),
+            "; ".join(details_of[key]) or None,
+        )
+        for key, hosts in hosts_of.items()
     ]
     joined.sort(key=lambda one: (_KIND_ORDER[one.kind], key_of_name(one.name or "")))
     return joined

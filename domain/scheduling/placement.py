@@ -149,7 +149,7 @@ def start(core: State, job: JobClass) -> Placed | Failure:
                 return placed
     placed = place(core, job, least, records)
     if placed is None:
-        return failure_of(records)
+        return failure_of(core, job, records)
     commit(core, placed)
     return placed
 

@@ -91,16 +91,16 @@ def _phase_one(
         job = snapshot.pending[place]
         failure = None
         if job.held or job.waits_for or job_class.unknown:
-            dependent = bool(job.waits_for) and not here.isdisjoint(job.waits_for)
-            failure = stopped(held=job.held, dependent=dependent, unknown=job_class.unknown)
+            waits_for = [name for name in job.waits_for if name in here]
+            failure = stopped(held=job.held, waits_for=waits_for, unknown=job_class.unknown)
         jobs.append((job, job_class, failure))
     if core.ground.guarantees:
         could_start = [(job, job_class) for job, job_class, failure in jobs if failure is None]
         core.waiting = waiting_classes(core, could_start)
-    is_blocked = False
+    behind_it: Failure | None = None
     for job, job_class, failure in jobs:
-        if failure is None and is_blocked:
-            failure = _behind(core, job_class)
+        if failure is None and behind_it is not None:
+            failure = _behind(core, job_class, behind_it)
         if failure is None:
             failure = failed.known(job_class)
         if failure is None:
@@ -113,19 +113,19 @@ def _phase_one(
             failure = failed.first(job_class, placed)
         waiting.append((job, job_class, failure))
         if is_strict and failure.on_resources:
-            is_blocked = True
+            behind_it = behind(job.id)
     return started, waiting
 
 
-def _behind(core: State, job: JobClass) -> Failure:
-    """Return why a job waits that stands behind a blocked one: limits if they stop it, else the order."""
+def _behind(core: State, job: JobClass, order: Failure) -> Failure:
+    """Return why a job waits that stands behind a blocked one: limits if they stop it, else ``order``."""
     names: list[str] = []
     for number in range(len(job.alternatives)):
         stopping = limits_before_hosts(core, job, number, guarantees=True)
         if not stopping:
-            return behind()
+            return order
         names += stopping
-    return limited(dict.fromkeys(names))
+    return limited(core, job, dict.fromkeys(names))
 
 
 def _allocations(
