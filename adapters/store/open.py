@@ -4,13 +4,14 @@ import os
 import secrets
 import sqlite3
 import stat
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from xce.adapters.store.addresses import is_address
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.memory import MemoryFactory
+from xce.adapters.store.side_files import unwritable
 from xce.adapters.store.sqlite import (
     APPLICATION_ID,
     SCHEMA_VERSION,
@@ -21,7 +22,7 @@ from xce.adapters.store.sqlite import (
     translated,
     uri_of,
 )
-from xce.domain.errors import InputError, PermanentError, TransientError
+from xce.domain.errors import InputError, TransientError
 from xce.domain.events.stored import EVENTS, EventRegistry
 
 MEMORY: Final = ":memory:"
@@ -47,7 +48,7 @@ def open_log(
     Raises:
         InputError: the file or database cannot be read or is not a log that this release can read.
         PermanentError: a new file, or tables, cannot be made there.
-        TransientError: the file is locked for longer than the timeout; the server cannot be reached.
+        TransientError: the file is locked for longer than the timeout; the disk has no room for a new one; the server cannot be reached.
     """
     name = os.fspath(path)
     if name == MEMORY:
@@ -95,7 +96,8 @@ def _require_log(name: str, *, read_only: bool, lock_timeout_s: int) -> None:
         with open(name, "rb" if read_only else "r+b") as file:
             start = file.read(16)
     except OSError as error:
-        raise InputError.of(name, f"cannot be read: {error.strerror or error}") from None
+        word = "read" if read_only or not os.access(name, os.R_OK) else "written"
+        raise InputError.of(name, f"cannot be {word}: {error.strerror or error}") from None
     except ValueError as error:  # a NUL byte in the name
         raise InputError.of(name, f"cannot be read: {error}") from None
     if not start:
@@ -140,7 +142,10 @@ def _create(name: str) -> None:
             os.unlink(unfinished)
         _sync_folder(os.path.dirname(os.path.abspath(name)))
     except (OSError, sqlite3.Error, ValueError) as error:
-        raise PermanentError(f"{name}: a new log cannot be made: {error}") from None
+        for rest in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError, ValueError):
+                os.unlink(f"{unfinished}{rest}")
+        raise unwritable(name, "a new log cannot be made", error) from None
 
 
 def _sync_folder(folder: str) -> None:

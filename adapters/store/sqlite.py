@@ -138,15 +138,17 @@ def uri_of(path: str, *, read_only: bool) -> str:
     """Return the URI that opens an existing file, and never makes one.
 
     SQLite keeps two files beside a log in use. A connection that may write nothing leaves them there; so where nobody has left a WAL
-    that must stay as it is, a reader also opens the file for writing (and is kept from it by ``query_only``), and they go.
+    that must stay as it is, a reader also opens the file for writing (and is kept from it by ``query_only``), and they go. Where they
+    cannot be made, and nobody has the log in use, the file is read as one that does not change.
     """
     folder = os.path.dirname(os.path.abspath(path))
-    tidy = (
-        not os.path.exists(f"{path}-wal")
-        and os.access(path, os.W_OK)
-        and os.access(folder, os.W_OK)
-    )
-    return f"file:{quote(path)}?mode={'rw' if tidy or not read_only else 'ro'}"
+    in_use = os.path.exists(f"{path}-wal")
+    can_make = os.access(folder, os.W_OK)
+    tidy = not in_use and can_make and os.access(path, os.W_OK)
+    if tidy or not read_only:
+        return f"file:{quote(path)}?mode=rw"
+    still = "" if in_use or can_make else "&immutable=1"
+    return f"file:{quote(path)}?mode=ro{still}"
 
 
 def translated(error: Exception, source: str) -> XceError:
