@@ -22,7 +22,7 @@ def _idle_hosts(compiled: Compiled, placements: Iterable[Placed]) -> tuple[IdleH
     snapshot = compiled.snapshot
     latest = snapshot.now - snapshot.settings.idle_host_after
     long_idle: list[IdleHost] = []
-    for host in snapshot.hosts:
+    for host in compiled.maybe_idle:
         instance, since = host.instance, host.idle_since
         if (
             instance is not None
@@ -51,7 +51,8 @@ def _idle_counts(
         if pool.borrowed == 0 or pool.peak_need is None or pool.used_elsewhere is None:
             continue
         number = compiled.core.ground.meters.shared[pool.name].number
-        need = pool.used_elsewhere + sum(job.shared.get(pool.name, 0) for job in snapshot.running)
+        # What a meter has left at the start is what neither others nor running jobs use.
+        need = pool.total - compiled.core.ground.meters.all[number].start
         need += sum(placed.metered.get(number, 0) for placed in placements)
         owned = pool.total - pool.borrowed if pool.owned is None else pool.owned
         amount = min(owned + pool.borrowed - max(pool.peak_need, need, owned), pool.borrowed)

@@ -1,7 +1,8 @@
 """From a snapshot to what a session works on: classes of jobs, meters, and the state at its start."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
+from typing import Self
 
 from xce.domain.cluster.hosts import HostList, host_list, key_of_name
 from xce.domain.cluster.kinds import HostKind, kind_of
@@ -9,11 +10,13 @@ from xce.domain.cluster.limits import Meters, Share, guarantees_of, meters_of
 from xce.domain.cluster.requests import SelectionTypeError, Wanted, reader_of
 from xce.domain.cluster.state import Ground, State
 from xce.domain.errors import InputError, Problem
-from xce.domain.formats.snapshot import InFlightHost, PendingJob, Snapshot
+from xce.domain.formats.snapshot import Host, InFlightHost, PendingJob, Snapshot
 from xce.domain.scheduling.allocators import NONE_INSTALLED, Allocators, unknown
 from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.picker import Picker, in_job_order
 
-_ClassKey = tuple[Wanted, str, str, str, str | None, int, int, bool, timedelta | None, str | None]
+#: What jobs of one class have in common.
+ClassKey = tuple[Wanted, str, str, str, str | None, int, int, bool, timedelta | None, str | None]
 
 
 class Compiled:
@@ -21,45 +24,71 @@ class Compiled:
 
     Attributes:
         core: the state at the start.
-        classes: the class of each pending job, by its place in the snapshot; None for one that runs already.
+        queue: the pending jobs in the order in which they are tried, each with its class; those that run already are left out.
         in_flight: hosts in flight in their order, those that have joined left out.
         template_kinds: kind of the hosts of each template.
         ids: ids of all jobs that are still here.
+        maybe_idle: hosts among which are all that a provider created and that have been idle for any time.
         warnings: what is odd about the snapshot.
     """
 
-    __slots__ = ("classes", "core", "ids", "in_flight", "snapshot", "template_kinds", "warnings")
+    __slots__ = (
+        "core", "ids", "in_flight", "maybe_idle", "queue", "snapshot", "template_kinds", "warnings",
+    )  # fmt: skip
 
-    def __init__(self, snapshot: Snapshot, allocators: Allocators = NONE_INSTALLED) -> None:
+    core: State
+    queue: Sequence[tuple[PendingJob, JobClass]]
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        allocators: Allocators = NONE_INSTALLED,
+        picker: Picker = in_job_order,
+    ) -> None:
         self.snapshot = snapshot
         self.warnings: list[str] = []
         hosts = host_list(snapshot.hosts)
         meters = meters_of(snapshot)
         ground = Ground(hosts, meters, guarantees_of(snapshot), snapshot.now)
-        self.template_kinds: dict[str, HostKind] = {
-            template.id: kind_of(template.attributes, template.provides)
-            for template in snapshot.catalog.templates
-        }
+        self.template_kinds = template_kinds(snapshot)
         running_ids = {job.id for job in snapshot.running}
-        self.ids = running_ids.union([job.id for job in snapshot.pending])
-        self.classes = _classes(
-            snapshot, ground, running_ids, self.template_kinds.values(), allocators
-        )
+        self.ids: Collection[str] = running_ids.union([job.id for job in snapshot.pending])
+        self.maybe_idle: Iterable[Host] = snapshot.hosts
+        classes = _classes(snapshot, ground, running_ids, self.template_kinds.values(), allocators)
+        pending = snapshot.pending
+        self.queue = [
+            (pending[place], job_class)
+            for place in picker(pending, snapshot.queues)
+            if (job_class := classes[place]) is not None
+        ]
         self._count_running(meters, hosts)
         self.core = State(ground)
         self._occupy(hosts)
         self.in_flight = self._not_joined()
         declared = {queue.name for queue in snapshot.queues}
         undeclared = {job.queue for job in snapshot.pending if job.queue not in declared}
-        self.warnings += [
-            f"queue {name!r} is not declared; its priority is 0"
-            for name in sorted(undeclared, key=key_of_name)
-        ]
-        both = [job.id for job in snapshot.pending if job.id in running_ids]
-        self.warnings += [
-            f"job {name!r} is running and pending; it runs"
-            for name in sorted(both, key=key_of_name)
-        ]
+        self.warnings += undeclared_warnings(undeclared)
+        self.warnings += both_warnings(job.id for job in pending if job.id in running_ids)
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        core: State,
+        queue: Sequence[tuple[PendingJob, JobClass]],
+        *,
+        in_flight: list[InFlightHost],
+        template_kinds: dict[str, HostKind],
+        ids: Collection[str],
+        maybe_idle: Iterable[Host],
+        warnings: list[str],
+    ) -> Self:
+        """Return what was made ready elsewhere; see the attributes."""
+        made = cls.__new__(cls)
+        made.snapshot, made.core, made.queue, made.in_flight = snapshot, core, queue, in_flight
+        made.template_kinds, made.ids = template_kinds, ids
+        made.maybe_idle, made.warnings = maybe_idle, warnings
+        return made
 
     def _count_running(self, meters: Meters, hosts: HostList) -> None:
         """Count what runs for shared resources and limits."""
@@ -100,23 +129,58 @@ class Compiled:
                     if amount < 0:
                         column[place] = 0
                         overused.add(place)
-        self.warnings += [
-            f"host {hosts.names[place]!r}: its running jobs use more than it has"
-            for place in sorted(overused)
-        ]
+        self.warnings += overuse_warnings(hosts, overused)
 
     def _not_joined(self) -> list[InFlightHost]:
         in_flight = self.snapshot.catalog.in_flight.hosts
         if not in_flight:
             return []
-        in_order = sorted(in_flight, key=lambda host: key_of_name(host.id))
         joined = {host.instance for host in self.snapshot.hosts if host.instance is not None}
-        self.warnings += [
-            f"host in flight {host.id!r} has joined; it is not counted twice"
-            for host in in_order
-            if host.id in joined
-        ]
-        return [host for host in in_order if host.id not in joined]
+        return not_joined(in_flight, joined, self.warnings)
+
+
+def template_kinds(snapshot: Snapshot) -> dict[str, HostKind]:
+    """Return the kind of the hosts of each template."""
+    return {
+        template.id: kind_of(template.attributes, template.provides)
+        for template in snapshot.catalog.templates
+    }
+
+
+def not_joined(
+    in_flight: Iterable[InFlightHost], joined: Collection[str], warnings: list[str]
+) -> list[InFlightHost]:
+    """Return the hosts in flight in their order without those that have joined, of which it warns."""
+    in_order = sorted(in_flight, key=lambda host: key_of_name(host.id))
+    warnings += [
+        f"host in flight {host.id!r} has joined; it is not counted twice"
+        for host in in_order
+        if host.id in joined
+    ]
+    return [host for host in in_order if host.id not in joined]
+
+
+def overuse_warnings(hosts: HostList, places: Iterable[int]) -> list[str]:
+    """Warn of hosts of which more is used than there is."""
+    return [
+        f"host {hosts.names[place]!r}: its running jobs use more than it has"
+        for place in sorted(places)
+    ]
+
+
+def undeclared_warnings(queues: Iterable[str]) -> list[str]:
+    """Warn of queues that pending jobs name and nobody declares."""
+    return [
+        f"queue {name!r} is not declared; its priority is 0"
+        for name in sorted(queues, key=key_of_name)
+    ]
+
+
+def both_warnings(ids: Iterable[str]) -> list[str]:
+    """Warn of jobs that are running and pending."""
+    return [
+        f"job {name!r} is running and pending; it runs" for name in sorted(ids, key=key_of_name)
+    ]
 
 
 def _classes(
@@ -133,7 +197,7 @@ def _classes(
     """
     reader = reader_of(snapshot.settings.units, ground.meters.shared)
     problems: list[Problem] = []
-    known: dict[_ClassKey, JobClass] = {}
+    known: dict[ClassKey, JobClass] = {}
     checked: set[Wanted] = set()
     kinds: list[HostKind] = []
     classes: list[JobClass | None] = []
@@ -162,29 +226,41 @@ def _classes(
         if job.id in running_ids:
             classes.append(None)
             continue
-        key = (
-            wanted, job.user, job.project, job.queue, None if job.array is None else job.array.id,
-            tasks.min, most, job.exclusive, job.run_limit, job.allocator,
-        )  # fmt: skip
+        key = class_key(job, wanted)
         found = known.get(key)
         if found is None:
-            found = known[key] = JobClass(
-                ground,
-                wanted,
-                user=job.user,
-                project=job.project,
-                queue=job.queue,
-                array=None if job.array is None else job.array.id,
-                least=tasks.min,
-                most=most,
-                exclusive=job.exclusive,
-                run_limit=job.run_limit,
-                allocator=None if job.allocator is None else allocators[job.allocator],
-            )
+            found = known[key] = class_of(ground, key, allocators)
         classes.append(found)
     if problems:
         raise InputError("snapshot", problems)
     return classes
+
+
+def class_key(job: PendingJob, wanted: Wanted) -> ClassKey:
+    """Return what a job has in common with all jobs of its class."""
+    tasks = job.tasks
+    return (
+        wanted, job.user, job.project, job.queue, None if job.array is None else job.array.id,
+        tasks.min, tasks.min if tasks.max is None else tasks.max, job.exclusive, job.run_limit, job.allocator,
+    )  # fmt: skip
+
+
+def class_of(ground: Ground, key: ClassKey, allocators: Allocators) -> JobClass:
+    """Return a class of jobs on a ground."""
+    wanted, user, project, queue, array, least, most, exclusive, run_limit, allocator = key
+    return JobClass(
+        ground,
+        wanted,
+        user=user,
+        project=project,
+        queue=queue,
+        array=array,
+        least=least,
+        most=most,
+        exclusive=exclusive,
+        run_limit=run_limit,
+        allocator=None if allocator is None else allocators[allocator],
+    )
 
 
 def _at(place: int, message: str, column: int | None) -> Problem:

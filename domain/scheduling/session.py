@@ -24,7 +24,6 @@ from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import Compiled, waiting_classes
 from xce.domain.scheduling.explain import Failure, Publisher, behind, limited, stopped
 from xce.domain.scheduling.guarantees import limits_before_hosts
-from xce.domain.scheduling.picker import Picker, in_job_order
 from xce.domain.scheduling.placement import Placed, start
 from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.trace import Trace
@@ -45,8 +44,12 @@ def run_session(
         AllocatorError: two allocators have one name, or one makes plans that are none.
         InputError: a requirement cannot be read or does not fit its job; every problem with its path.
     """
-    compiled = Compiled(snapshot, by_name(allocators))
-    started, waiting = _phase_one(compiled, in_job_order)
+    return run_compiled(Compiled(snapshot, by_name(allocators)), trace=trace)
+
+
+def run_compiled(compiled: Compiled, *, trace: bool = False) -> SessionResult:
+    """Return the result of one session on a snapshot that is made ready; what it works on is used up."""
+    started, waiting = _phase_one(compiled)
     core = compiled.core
     publisher = Publisher(core)
     published = [publisher.publish(failure, job) for _, job, failure in waiting]
@@ -62,7 +65,7 @@ def run_session(
         recorder.catalog(final.demand, final.provisioning, [job for job, _, _ in waiting])
     return SessionResult.model_construct(
         format="xce.session/1",
-        position=snapshot.position,
+        position=compiled.snapshot.position,
         allocations=allocations,
         reason_sets=sets,
         pending=_pending(waiting, published, final),
@@ -74,21 +77,17 @@ def run_session(
 
 
 def _phase_one(
-    compiled: Compiled, picker: Picker
+    compiled: Compiled,
 ) -> tuple[list[tuple[PendingJob, Placed]], list[Waiting]]:
     """Try every pending job in order; return who starts with what, and who waits and why."""
-    snapshot, core = compiled.snapshot, compiled.core
+    core = compiled.core
     here = compiled.ids
-    is_strict = snapshot.settings.order is OrderMode.STRICT
+    is_strict = compiled.snapshot.settings.order is OrderMode.STRICT
     started: list[tuple[PendingJob, Placed]] = []
     waiting: list[Waiting] = []
     failed = Unsatisfiable()
     jobs: list[tuple[PendingJob, JobClass, Failure | None]] = []
-    for place in picker(snapshot.pending, snapshot.queues):
-        job_class = compiled.classes[place]
-        if job_class is None:
-            continue
-        job = snapshot.pending[place]
+    for job, job_class in compiled.queue:
         failure = None
         if job.held or job.waits_for or job_class.unknown:
             waits_for = [name for name in job.waits_for if name in here]

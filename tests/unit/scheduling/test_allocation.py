@@ -45,7 +45,7 @@ def given(resreq: str = "", *, tasks: int = 1, **parts: Any) -> tuple[State, Job
     """Return the state and the class of one job in a cluster."""
     parts.setdefault("hosts", [host("h1", slots=2, mem=8), host("h2", slots=4, mem=8)])
     compiled = Compiled(snapshot(pending=[job("1", tasks=(tasks, tasks), resreq=resreq)], **parts))
-    job_class = compiled.classes[0]
+    job_class = compiled.queue[0][1]
     assert job_class is not None
     return compiled.core, job_class
 

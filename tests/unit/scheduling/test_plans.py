@@ -21,7 +21,7 @@ def given_job(resreq: str, tasks: int, hosts: list[dict[str, Any]]) -> tuple[Sta
     compiled = Compiled(
         snapshot(hosts=hosts, pending=[job("1", tasks=(tasks, tasks), resreq=resreq)])
     )
-    job_class = compiled.classes[0]
+    job_class = compiled.queue[0][1]
     assert job_class is not None
     return compiled.core, job_class
 
