@@ -1,0 +1,1 @@
+"""Providers at work: the caller of scripts, its check, and the providers that come with the package."""

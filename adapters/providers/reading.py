@@ -1,0 +1,89 @@
+"""From a run to a message or a failure: exit codes, the chain of reading, and failure texts."""
+
+from dataclasses import dataclass
+
+from xce.adapters.providers.call import SIGNALLED, Ran
+from xce.domain.formats.provider_messages import error_code
+from xce.domain.formats.script_output import Message, Read, Unreadable, read_output, without_codes
+
+#: Characters of a failure's text that are kept in its reason.
+_WHY_MAX = 500
+FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Exit 0 and one JSON object."""
+
+    message: Message
+    step: str
+    noise: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The script said that it failed.
+
+    Attributes:
+        code: of ``Error Code: X``, else ``Failed``.
+        message: the JSON object in its text, where there is one.
+    """
+
+    code: str
+    why: str
+    step: str
+    message: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """What happened is unknown: it was killed, or its answer cannot be read."""
+
+    why: str
+    step: str
+
+
+def read(ran: Ran, output_limit: int) -> Answered | Failed | Unclear:
+    """Return what a run says."""
+    if ran.exit_code is None or len(ran.output) > output_limit:
+        why = ran.why_killed or "it is not known how the script ended"
+        return Unclear(why, "killed")
+    if ran.exit_code >= SIGNALLED:
+        return Unclear(f"ended by signal {ran.exit_code - SIGNALLED}", "killed")
+    found = read_output(ran.output)
+    if ran.exit_code != 0:
+        return _failure(ran, found)
+    if isinstance(found, Unreadable):
+        shown = short(found.text)
+        return Unclear(
+            f"{found.trouble.value} on standard output" + (f": {shown}" if shown else ""),
+            found.trouble.value,
+        )
+    return Answered(found.message, found.step.value, found.noise)
+
+
+def failure_of(message: Message) -> str:
+    """Return what a message says of its failure; "": it says nothing."""
+    for key in ("message", "error", "errorMessage", "Message"):
+        value = message.get(key)
+        if isinstance(value, dict):
+            value = value.get("message")
+        if isinstance(value, str) and value.strip():
+            return short(value)
+    return ""
+
+
+def short(text: str) -> str:
+    """Return a text of the provider as one line of bounded length."""
+    line = " ".join(without_codes(text[: 4 * _WHY_MAX]).split())
+    return line if len(line) <= _WHY_MAX else line[: _WHY_MAX - 4] + " ..."
+
+
+def _failure(ran: Ran, found: Read | Unreadable) -> Failed:
+    message = found.message if isinstance(found, Read) else None
+    text = ran.output[: 16 * _WHY_MAX].decode(errors="replace")
+    said = failure_of(message) if message else ""
+    why = said or short(text) or short(ran.log.decode(errors="replace"))
+    code = error_code(said) or error_code(text) or FAILED
+    step = found.step.value if isinstance(found, Read) else found.trouble.value
+    return Failed(code, why or f"exit code {ran.exit_code}", step, message)
