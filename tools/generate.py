@@ -22,6 +22,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_configuration
     import generate_demand_picture
     import generate_events
+    import generate_f29
     import generate_formats
     import generate_readme
     import generate_rest
@@ -34,6 +35,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_configuration,
         generate_demand_picture,
         generate_events,
+        generate_f29,
         generate_formats,
         generate_readme,
         generate_rest,

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from xce.adapters.cli import main
 from xce.domain.formats.session_result import SessionResult
 
-CASES = Path(__file__).parents[2] / "data" / "cases"
+CASES = ROOT / "examples" / "field-cases"
 CASE = str(CASES / "f13_tick1.json")
 
 

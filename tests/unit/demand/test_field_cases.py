@@ -4,17 +4,22 @@
 """
 
 import os
-from pathlib import Path
+import re
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.reference.comparison import differences
+from xce.adapters.cli.session import session
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.scheduling.session import run_session
 
-CASES = Path(__file__).parents[2] / "data" / "cases"
-NAMES = sorted(path.stem for path in CASES.glob("*.json") if not path.stem.endswith(".result"))
+CASES = ROOT / "examples" / "field-cases"
+RESULTS = ROOT / "tests" / "data" / "cases"
+NAMES = sorted(path.stem for path in CASES.glob("*.json"))
+#: Those that the plain reference can judge in a moment.
+SMALL = [name for name in NAMES if not name.startswith("f29")]
 
 
 def read(name: str) -> Snapshot:
@@ -22,7 +27,7 @@ def read(name: str) -> Snapshot:
 
 
 def hosts(name: str) -> dict[str, int]:
-    result = run_session(read(name))
+    result = session((CASES / f"{name}.json").read_bytes(), name)
     return {demand.template: demand.count for demand in result.demand.hosts}
 
 
@@ -31,9 +36,9 @@ def why(result: SessionResult) -> dict[str, str]:
     return {each.job: each.why for each in (*demand.impossible, *demand.not_counted)}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SMALL)
 def test_the_result_of_a_case_is_the_one_beside_it(name: str) -> None:
-    path = CASES / f"{name}.result.json"
+    path = RESULTS / f"{name}.result.json"
     said = run_session(read(name)).to_json(indent=1) + "\n"
     if os.environ.get("XCE_ACCEPT"):
         path.write_text(said)
@@ -41,11 +46,24 @@ def test_the_result_of_a_case_is_the_one_beside_it(name: str) -> None:
     assert said == path.read_text()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SMALL)
 def test_the_reference_finds_nothing_wrong_with_a_case(name: str) -> None:
     snapshot = read(name)
 
     assert differences(snapshot, run_session(snapshot)) == []
+
+
+def test_every_case_is_in_the_table_of_its_folder() -> None:
+    page = (CASES / "README.md").read_text()
+    named: set[str] = set()
+    for cell in re.findall(r"^\| (`f.*?) \|", page, re.MULTILINE):
+        of_cell = re.findall(r"`(\w+)`", cell)
+        if " to " in cell:
+            start, end = (int(name[-1]) for name in of_cell)
+            of_cell = [f"{of_cell[0][:-1]}{number}" for number in range(start, end + 1)]
+        named.update(of_cell)
+
+    assert named == set(NAMES)
 
 
 @pytest.mark.parametrize(("tick", "asked"), [(1, 3), (2, 0), (3, 0), (4, 1), (5, 0), (6, 0)])
@@ -132,3 +150,39 @@ def test_f18_a_bare_number_means_what_the_setting_says_and_is_never_guessed() ->
     assert {pending.reason.value for pending in result.pending[:20]} == {"unit_unknown"}
     assert why(result) == {f"j{n}": "unit unknown: mem" for n in range(1, 21)}
     assert [each.job for each in result.demand.hosts[0].jobs] == ["j21", "j22"]
+
+
+def test_f29_ten_thousand_jobs_of_forty_shapes_are_all_counted_or_listed() -> None:
+    given = read("f29_a_forty_shapes")
+    result = session((CASES / "f29_a_forty_shapes.json").read_bytes(), "f29")
+
+    waiting = [each.job for each in result.pending]
+    counted = [each.job for each in result.pending if each.provisioning is not None]
+    assert len({job.resreq for job in given.pending}) == 40
+    assert len(result.allocations) + len(waiting) == len(given.pending) == 10_000
+    assert waiting == counted  # there is room on some template for every shape
+    assert len(result.reason_sets) <= 40
+
+
+@pytest.mark.parametrize("start", [0, 5000])
+def test_f29_the_plan_for_shapes_is_the_one_for_jobs_one_by_one(start: int) -> None:
+    whole = read("f29_a_forty_shapes")
+    part = whole.model_copy(
+        update={
+            "hosts": whole.hosts[:5],
+            "running": whole.running[:5],
+            "pending": whole.pending[start : start + 60],
+        }
+    )
+
+    assert differences(part, run_session(part)) == []
+
+
+def test_f29_b_no_more_hosts_than_the_cap_and_as_many_jobs_as_they_hold() -> None:
+    result = session((CASES / "f29_b_one_shape_at_a_cap.json").read_bytes(), "f29_b")
+
+    assert [(each.template, each.count) for each in result.demand.hosts] == [("T", 300)]
+    assert len(result.demand.hosts[0].jobs) == 300 * 16
+    assert {each.why for each in result.demand.not_counted} == {
+        "no more room on any template that fits"
+    }
