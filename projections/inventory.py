@@ -61,17 +61,20 @@ class LiveInventory(Projection):
         self._on(Request.AmountGranted, self._amount_came)
         self._on(Request.FellShort, self._fell_short)
         self._on(Request.Closed, self._closed)
+        self._on(Request.Settled, self._settled)
         self._on(Instance.Granted, self._instance_granted)
         self._on(Instance.Joined, self._joined)
         self._on(Instance.JoinMissed, self._instance_moved)
         self._on(Instance.DrainStarted, self._instance_moved)
         self._on(Instance.Reopened, self._instance_moved)
         self._on(Instance.ReturnIntended, self._return_intended)
+        self._on(Instance.ReturnAccepted, self._return_accepted)
         self._on(Instance.ReturnRefused, self._return_refused)
         self._on(Instance.Returned, self._instance_moved)
         self._on(Instance.Lost, self._instance_moved)
         self._on(Grant.Granted, self._grant_granted)
         self._on(Grant.ReturnStarted, self._grant_return_started)
+        self._on(Grant.ReturnAccepted, self._grant_return_accepted)
         self._on(Grant.ReturnConfirmed, self._grant_return_confirmed)
         self._on(Grant.ReturnRefused, self._grant_return_refused)
         self._on(Grant.Lost, self._grant_lost)
@@ -217,6 +220,12 @@ class LiveInventory(Projection):
             self._count_request(row, before)
             self._drop_if_over(row)
 
+    def _settled(self, event: Request.Settled, position: int) -> None:
+        if (row := self._requests.get(name_of(event.originator_id))) is not None:
+            row.settled = True
+            self._touch_request(row)
+            self._drop_if_over(row)
+
     def _count_request(self, row: RequestRow, before: int) -> None:
         counter = self.hosts_of if row.kind is Kind.HOST else self.units_of
         _add(counter, (row.provider, row.item), row.open - before)
@@ -233,7 +242,7 @@ class LiveInventory(Projection):
             self._drop_if_over(row)
 
     def _drop_if_over(self, row: RequestRow) -> None:
-        if row.live <= 0 and row.state not in requests.OPEN:
+        if row.over:
             del self._requests[row.id]
 
     # ---------------------------------------------------------------- instances
@@ -265,11 +274,18 @@ class LiveInventory(Projection):
     def _return_intended(self, event: Instance.ReturnIntended, position: int) -> None:
         row = self._instances[name_of(event.originator_id)]
         row.return_id = event.return_id
+        row.provider_return_id = None
         self._move(row, event)
+
+    def _return_accepted(self, event: Instance.ReturnAccepted, position: int) -> None:
+        row = self._instances[name_of(event.originator_id)]
+        row.provider_return_id = event.provider_return_id
+        row.touch()
+        self._touch()
 
     def _return_refused(self, event: Instance.ReturnRefused, position: int) -> None:
         row = self._instances[name_of(event.originator_id)]
-        row.return_id = None
+        row.return_id = row.provider_return_id = None
         before = InstanceState.NEVER_JOINED if row.host is None else InstanceState.DRAINING
         self._move(row, event, before)
 
@@ -307,9 +323,16 @@ class LiveInventory(Projection):
         row.returns[event.return_id] = event.amount
         self._rest(row)
 
+    def _grant_return_accepted(self, event: Grant.ReturnAccepted, position: int) -> None:
+        row = self._grants[name_of(event.originator_id)]
+        row.accepted[event.return_id] = event.provider_return_id
+        row.touch()
+        self._touch()
+
     def _grant_return_confirmed(self, event: Grant.ReturnConfirmed, position: int) -> None:
         row = self._grants[name_of(event.originator_id)]
         amount = row.returns.pop(event.return_id)
+        row.accepted.pop(event.return_id, None)
         row.returned += amount
         _add(self.units_of, (row.provider, row.resource), -amount)
         self._rest(row)
@@ -317,6 +340,7 @@ class LiveInventory(Projection):
     def _grant_return_refused(self, event: Grant.ReturnRefused, position: int) -> None:
         row = self._grants[name_of(event.originator_id)]
         del row.returns[event.return_id]
+        row.accepted.pop(event.return_id, None)
         self._rest(row)
 
     def _grant_lost(self, event: Grant.Lost, position: int) -> None:

@@ -9,7 +9,7 @@ from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.provisioning.request import OPEN, RequestState
+from xce.domain.provisioning.request import GIVEN_UP, OPEN, RequestState
 from xce.projections.kept import NOT_KEPT
 
 
@@ -35,7 +35,15 @@ class RequestRow:
     failed: int = 0
     live: int = 0
     theirs: str | None = None
+    settled: bool = False
     _entry: Annotated[RequestEntry | None, NOT_KEPT] = field(default=None, compare=False)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of it lives and nothing more can come; of one that was given up, the provider was not asked to the end."""
+        if self.live > 0 or self.state in OPEN:
+            return False
+        return self.settled or self.theirs is None or self.state not in GIVEN_UP
 
     @property
     def open(self) -> int:
@@ -63,6 +71,7 @@ class RequestRow:
                 deadline=self.deadline,
                 price_per_hour=self.price,
                 provider_request_id=self.theirs,
+                settled=self.settled,
             )
         return self._entry
 
@@ -88,6 +97,7 @@ class InstanceRow:
     host: str | None = None
     joined_at: datetime | None = None
     return_id: str | None = None
+    provider_return_id: str | None = None
     _entry: Annotated[InstanceEntry | None, NOT_KEPT] = field(default=None, compare=False)
 
     def entry(self) -> InstanceEntry:
@@ -100,12 +110,14 @@ class InstanceRow:
                 request=self.request,
                 state=self.state,
                 machine=self.machine,
+                name=self.expected_name,
                 host=self.host,
                 granted_at=self.granted_at,
                 joined_at=self.joined_at,
                 hold_until=self.hold_until,
                 price_per_hour=self.price,
                 return_id=self.return_id,
+                provider_return_id=self.provider_return_id,
             )
         return self._entry
 
@@ -120,6 +132,7 @@ class GrantRow:
 
     Attributes:
         returns: amounts on their way back, by return id.
+        accepted: the provider's ids of those that it took on.
     """
 
     id: str
@@ -134,6 +147,7 @@ class GrantRow:
     state: GrantState = GrantState.ACTIVE
     returned: int = 0
     returns: dict[str, int] = field(default_factory=dict[str, int])
+    accepted: dict[str, str] = field(default_factory=dict[str, str])
     _entry: Annotated[GrantEntry | None, NOT_KEPT] = field(default=None, compare=False)
 
     def entry(self) -> GrantEntry:
@@ -152,7 +166,8 @@ class GrantRow:
                 hold_until=self.hold_until,
                 expires_at=self.expires_at,
                 price_per_hour=self.price,
-                return_id=next(iter(self.returns), None),
+                return_id=(first := next(iter(self.returns), None)),
+                provider_return_id=None if first is None else self.accepted.get(first),
             )
         return self._entry
 

@@ -158,13 +158,12 @@ class SimulatedProvider:
         """Return what exists and is lent; None without the capability ``listing``."""
         if not self.description.capabilities.listing:
             return None
-        tagged = self.description.capabilities.request_tag
         machines = tuple(
             Holding(
                 one.machine,
                 Kind.HOST,
                 one.template,
-                one.tag if tagged else None,
+                one.tag,
                 one.name,
                 launched_at=one.launched_at,
             )
@@ -176,7 +175,7 @@ class SimulatedProvider:
                 one.grant,
                 Kind.COUNTABLE,
                 one.resource,
-                one.tag if tagged else None,
+                one.tag,
                 amount=one.held(now),
                 launched_at=one.granted_at,
             )

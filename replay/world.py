@@ -10,6 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from xce.domain.engine.calls import (
+    Answer,
+    Call,
+    ListCall,
+    ReturnStatusCall,
+    StatusCall,
+    Step,
+    Steps,
+    make,
+)
 from xce.domain.engine.commands import (
     Command,
     DeclareShared,
@@ -19,16 +29,8 @@ from xce.domain.engine.commands import (
     TakeLease,
 )
 from xce.domain.engine.controller import Controller
-from xce.domain.engine.provisioner import (
-    Answer,
-    AskCall,
-    Call,
-    GiveBackCall,
-    Provisioner,
-    ReturnStatusCall,
-    StatusCall,
-    Step,
-)
+from xce.domain.engine.provisioner import Provisioner
+from xce.domain.engine.reconciliation import Listing, Sightings, reconcile
 from xce.domain.errors import RejectedError
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
@@ -130,7 +132,9 @@ class World:
         self._watchers = tuple(watchers)
         self._controller = Controller(log)
         self._primary = log.take_primary()
-        self._provisioner = Provisioner(CountedIds())
+        self._ids = CountedIds()
+        self._provisioner = Provisioner(self._ids)
+        self._sightings: dict[str, Sightings] = {}
         self._agenda = Agenda[Happening]()
         self._jobs = {job.id: job for job in workload.jobs}
         self._windows = {
@@ -297,7 +301,14 @@ class World:
     # ------------------------------------------------------------------ engine
     def _poll(self) -> None:
         self._carry_out(
-            self._provisioner.poll(self.projections.inventory.view(), self.now, self._settings)
+            self._provisioner.poll(
+                self.projections.inventory.view(),
+                self.now,
+                self._settings,
+                capabilities={
+                    name: one.description.capabilities for name, one in self.providers.items()
+                },
+            )
         )
         self._record_joins()
         view = self.projections.inventory.view()
@@ -330,20 +341,34 @@ class World:
                 following += self._provisioner.looked(busy, self.projections.inventory.view())
             for step in done:
                 for call in step.calls:
+                    if isinstance(call, ListCall):
+                        following += self._list(call.provider)
+                        continue
                     answer = self._call(call)
                     following += self._provisioner.answered(call, answer, self.now, self._settings)
             steps = following
+
+    def _list(self, provider: str) -> Steps:
+        """Go on after a listing."""
+        holdings = self.providers[provider].holdings(self.now)
+        if holdings is None:
+            return ()
+        steps, self._sightings[provider] = reconcile(
+            Listing(provider, holdings, self.now),
+            self.projections.inventory.view(),
+            self._sightings.get(provider, Sightings()),
+            self._ids,
+        )
+        return steps
 
     def _commit(self, steps: Iterable[Step]) -> list[Step]:
         """Append the commands of all steps at once; return the steps that were not refused."""
         done: list[Step] = []
         for step in steps:
-            try:
-                for command in step.commands:
-                    self._controller.handle(command, at=self.now, by=BY)
-            except RejectedError:
-                continue
-            done.append(step)
+            if self._accepted(step.commands):
+                done.append(step)
+            else:
+                self._accepted(step.otherwise)
         if change := self._controller.take():
             recorded = self.log.append(
                 change.aggregates, fences={"primary": self._primary, **change.fences}
@@ -354,20 +379,17 @@ class World:
                 self._follow(entry.event)
         return done
 
-    def _call(self, call: Call) -> Answer:
-        provider = self.providers[call.provider]
+    def _accepted(self, commands: Iterable[Command]) -> bool:
         try:
-            match call:
-                case AskCall():
-                    return provider.ask(call.ask, self.now)
-                case StatusCall():
-                    return provider.status(call.provider_request_id, self.now)
-                case GiveBackCall():
-                    machines = tuple(theirs for _, theirs in call.instances)
-                    grants = tuple(part for _, part in call.grants)
-                    return provider.give_back(call.return_id, machines, grants, self.now)
-                case ReturnStatusCall():
-                    return provider.return_status(call.return_id, self.now)
+            for command in commands:
+                self._controller.handle(command, at=self.now, by=BY)
+        except RejectedError:
+            return False
+        return True
+
+    def _call(self, call: Call) -> Answer:
+        try:
+            return make(call, self.providers[call.provider], self.now)
         finally:
             self._watch_provider(call.provider)
             if not isinstance(call, (StatusCall, ReturnStatusCall)):

@@ -29,7 +29,7 @@ from xce.domain.ports import (
 )
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
-from xce.domain.provisioning.request import CLOSED, Request
+from xce.domain.provisioning.request import CLOSED, GIVEN_UP, Request
 from xce.domain.sharing.elastic_resource import ElasticResource
 
 NOT_SAID = "the provider did not say why"
@@ -82,8 +82,11 @@ def record_status(
             ):
                 yield from _record_grant(request, grant, resource, at=at, by=by, epoch=epoch)
     if ended:
-        why = "; ".join([answer.message or NOT_SAID, *passed_over])
-        end(request, cut(why), at=at, by=by, epoch=epoch)
+        why = cut("; ".join([answer.message or NOT_SAID, *passed_over]))
+        if request.state in GIVEN_UP:
+            request.settle(why=why, at=at, by=by, epoch=epoch)
+        else:
+            end(request, why, at=at, by=by, epoch=epoch)
 
 
 def _is_new(

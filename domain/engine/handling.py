@@ -5,6 +5,7 @@ from datetime import datetime
 
 from xce.domain.engine import accounting
 from xce.domain.engine.commands import (
+    AcceptGrantReturn,
     AcceptRequest,
     AcceptReturn,
     AdoptOrphan,
@@ -15,6 +16,7 @@ from xce.domain.engine.commands import (
     DescribeProvider,
     DismissOrphan,
     GiveUpRequest,
+    LoseGrant,
     LoseInstance,
     LoseTrack,
     MissJoin,
@@ -32,6 +34,7 @@ from xce.domain.engine.commands import (
     ResumeProvider,
     ReturnOrphan,
     SetOwned,
+    SettleRequest,
     StartDrain,
     StartGrantReturn,
     StartReturn,
@@ -50,12 +53,15 @@ from xce.domain.sharing.elastic_resource import ElasticResource
 
 RequestCommand = (
     OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
-)
+    | SettleRequest
+)  # fmt: skip
 InstanceCommand = (
     RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn
     | ConfirmReturn | LoseInstance
 )  # fmt: skip
-GrantCommand = StartGrantReturn | ConfirmGrantReturn | RefuseGrantReturn
+GrantCommand = (
+    StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
+)
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
 SharedCommand = DeclareShared | SetOwned
 OrphanCommand = (
@@ -147,6 +153,8 @@ def request(space: Workspace, command: RequestCommand, stamp: Stamp) -> None:
             _record_status(space, known, command, stamp, epoch)
         case GiveUpRequest():
             known.close(outcome=RequestState.TIMED_OUT, why=command.why, at=at, by=by, epoch=epoch)
+        case SettleRequest():
+            known.settle(why=command.why, at=at, by=by, epoch=epoch)
 
 
 def _open(space: Workspace, command: OpenRequest, stamp: Stamp) -> None:
@@ -294,6 +302,19 @@ def grant(space: Workspace, command: GrantCommand, stamp: Stamp, occupied: int |
                 at=at,
                 by=by,
             )
+        case AcceptGrantReturn():
+            known.accept_return(
+                return_id=command.return_id,
+                provider_return_id=command.provider_return_id,
+                at=at,
+                by=by,
+                epoch=epoch,
+            )
+        case LoseGrant():
+            left = known.active
+            known.lose(why=command.why, at=at, by=by, epoch=epoch)
+            if left:
+                resource.lose_grant(grant_id=command.grant, at=at, by=by)
         case ConfirmGrantReturn():
             known.confirm_return(return_id=command.return_id, at=at, by=by, epoch=epoch)
         case RefuseGrantReturn():

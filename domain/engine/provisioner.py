@@ -3,17 +3,28 @@
 It keeps nothing that matters. What is open is read from the inventory, so that a provisioner killed at any
 moment and started elsewhere goes on from the log alone. The driver (a daemon, or the simulator) carries an
 ``Step`` out in this order: all its commands are durable first, then its looks and calls happen, and each answer
-comes back as a message.
+comes back as a message. What is due is in ``polling``, what a listing means in ``reconciliation``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
-from typing import Final
+from typing import Final, Protocol
 
 from xce.domain.engine.accounting import is_name
+from xce.domain.engine.calls import (
+    Answer,
+    AskCall,
+    Call,
+    GiveBackCall,
+    Look,
+    ReturnStatusCall,
+    StatusCall,
+    Step,
+    Steps,
+)
 from xce.domain.engine.commands import (
+    AcceptGrantReturn,
     AcceptRequest,
     AcceptReturn,
     Command,
@@ -21,19 +32,31 @@ from xce.domain.engine.commands import (
     ConfirmReturn,
     GiveUpRequest,
     LoseTrack,
-    MissJoin,
     OpenRequest,
     PauseProvider,
+    RecordDecision,
     RecordStatus,
     RefuseGrantReturn,
+    RefuseOrphanReturn,
     RefuseRequest,
     RefuseReturn,
     Reopen,
+    ReportOrphan,
     StartDrain,
     StartGrantReturn,
-    StartReturn,
 )
+from xce.domain.engine.polling import (
+    DEFAULTS,
+    NOTHING,
+    Underway,
+    give_back,
+    is_unknown,
+    own_part,
+    poll,
+)
+from xce.domain.events import ids as aggregate_ids
 from xce.domain.events.base import cut
+from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import (
     Decision,
     DecisionKind,
@@ -44,7 +67,7 @@ from xce.domain.formats.policy import (
     PolicySettings,
     RequestEntry,
 )
-from xce.domain.formats.provider import Kind
+from xce.domain.formats.provider import Capabilities, Kind
 from xce.domain.policy.decide import decide
 from xce.domain.policy.times import later
 from xce.domain.ports import (
@@ -57,75 +80,30 @@ from xce.domain.ports import (
     ReturnStatus,
     StatusAnswer,
 )
+from xce.domain.provisioning.decision import Deed
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.provisioning.request import RequestState
+from xce.domain.provisioning.orphan import OrphanKind
+
+__all__ = [
+    "Answer",
+    "AskCall",
+    "Call",
+    "GiveBackCall",
+    "Look",
+    "Provisioner",
+    "ReturnStatusCall",
+    "StatusCall",
+    "Step",
+    "Steps",
+]
 
 #: A provider that names a time further away than a year is tried again after a year.
 _RETRY_MAX_S: Final = 365 * 86400
-
-
-# ------------------------------------------------------------------------ calls
-@dataclass(frozen=True, slots=True)
-class AskCall:
-    """Ask a provider; its intent is durable. ``request`` is the tag."""
-
-    provider: str
-    ask: Ask
-
-
-@dataclass(frozen=True, slots=True)
-class StatusCall:
-    """Ask a provider where a request is."""
-
-    provider: str
-    request: str
-    provider_request_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class GiveBackCall:
-    """Give machines, or an amount of a grant, back; the intent is durable.
-
-    ``instances`` are pairs of our id and the provider's machine id, ``grants`` of our id and the provider's grant and amount.
-    """
-
-    provider: str
-    return_id: str
-    instances: tuple[tuple[str, str], ...] = ()
-    grants: tuple[tuple[str, GrantBack], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReturnStatusCall:
-    """Ask a provider what became of a return; pairs of our id and the provider's id."""
-
-    provider: str
-    return_id: str
-    instances: tuple[tuple[str, str], ...] = ()
-    grants: tuple[tuple[str, str], ...] = ()
-
-
-Call = AskCall | StatusCall | GiveBackCall | ReturnStatusCall
-Answer = Accepted | Refused | StatusAnswer | ReturnStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Look at hosts again, now that they are closed to new work: do they have a job?"""
-
-    instances: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Commands, and what follows once all of them are durable. If one is refused, the whole step is dropped."""
-
-    commands: tuple[Command, ...] = ()
-    looks: tuple[Look, ...] = ()
-    calls: tuple[Call, ...] = ()
-
-
-Steps = tuple[Step, ...]
+_DEEDS: Final = {
+    DecisionKind.REQUEST: Deed.REQUEST,
+    DecisionKind.RETURN: Deed.RETURN,
+    DecisionKind.CANCEL: Deed.CANCEL,
+}
 
 
 class Provisioner:
@@ -135,30 +113,55 @@ class Provisioner:
         self._ids = ids
 
     # ------------------------------------------------------------ a policy round
-    def round(self, inputs: PolicyInput) -> tuple[tuple[Decision, ...], Steps]:
-        """Decide, and return the decisions with what they lead to."""
+    def round(
+        self, inputs: PolicyInput, digest: str | None = None
+    ) -> tuple[tuple[Decision, ...], Steps]:
+        """Decide, and return the decisions with what they lead to; ``digest`` is that of the session result."""
         decisions = decide(inputs).decisions
         view = _View.of(inputs.inventory)
         steps = tuple(
-            step for decision in decisions for step in self._carry_out(decision, inputs, view)
+            step
+            for decision in decisions
+            for step in self._carry_out(decision, inputs, view, digest)
         )
         return decisions, steps
 
-    def _carry_out(self, decision: Decision, inputs: PolicyInput, view: "_View") -> Steps:
+    def _carry_out(
+        self, decision: Decision, inputs: PolicyInput, view: "_View", digest: str | None
+    ) -> Steps:
+        def because(provider: str, *aims: str, amount: int | None = None) -> Command:
+            return RecordDecision(
+                decision=self._ids.next_id("D"),
+                provider=provider,
+                deed=_DEEDS[decision.kind],
+                item=decision.template if decision.template is not None else decision.resource,
+                amount=len(aims) if amount is None else amount,
+                reason=cut(decision.reason),
+                jobs=decision.jobs,
+                demand_position=inputs.position,
+                demand_digest=digest,
+                cost_per_hour=decision.cost_per_hour,
+                led_to=aims,
+            )
+
         match decision.kind:
             case DecisionKind.REQUEST:
-                return (self._open(decision, inputs),)
+                return (self._open(decision, inputs, because),)
             case DecisionKind.RETURN:
-                return (*self._drain(decision, view), *self._lend_back(decision, view))
+                return (
+                    *self._drain(decision, view, because),
+                    *self._lend_back(decision, view, because),
+                )
             case DecisionKind.CANCEL:
                 return tuple(
-                    Step((GiveUpRequest(request, decision.reason),))
+                    _give_up(view.requests[request], decision.reason, because)
                     for request in decision.requests
+                    if request in view.requests
                 )
             case DecisionKind.PAUSE | DecisionKind.HOLD:
                 return ()
 
-    def _open(self, decision: Decision, inputs: PolicyInput) -> Step:
+    def _open(self, decision: Decision, inputs: PolicyInput, because: "_Because") -> Step:
         assert decision.provider is not None
         kind = Kind.HOST if decision.template is not None else Kind.COUNTABLE
         item = decision.template if kind is Kind.HOST else decision.resource
@@ -179,44 +182,53 @@ class Provisioner:
             jobs=decision.jobs,
             demand_position=inputs.position,
         )
+        decided = because(decision.provider, aggregate_ids.request_id(request), amount=amount)
         return Step(
-            (intent,), calls=(AskCall(decision.provider, Ask(request, kind, item, amount)),)
+            (intent, decided), calls=(AskCall(decision.provider, Ask(request, kind, item, amount)),)
         )
 
-    def _drain(self, decision: Decision, view: "_View") -> Steps:
-        joined = tuple(
-            instance
-            for instance in decision.instances
-            if view.instances[instance].state is InstanceState.JOINED
-        )
+    def _drain(self, decision: Decision, view: "_View", because: "_Because") -> Steps:
+        joined = (view.instances[instance] for instance in decision.instances)
         return tuple(
-            Step((StartDrain(instance, decision.reason),), looks=(Look((instance,)),))
-            for instance in joined
+            Step(
+                (
+                    StartDrain(entry.id, decision.reason),
+                    because(entry.provider, aggregate_ids.instance_id(entry.id)),
+                ),
+                looks=(Look((entry.id,)),),
+            )
+            for entry in joined
+            if entry.state is InstanceState.JOINED
         )
 
-    def _lend_back(self, decision: Decision, view: "_View") -> Steps:
+    def _lend_back(self, decision: Decision, view: "_View", because: "_Because") -> Steps:
         steps: list[Step] = []
         for part in decision.grants:
             return_id = self._ids.next_id("B")
             lender = view.grants[part.grant].provider
-            back = (part.grant, GrantBack(_own_part(part.grant, lender), part.amount))
+            back = (part.grant, GrantBack(own_part(part.grant, lender), part.amount))
             call = GiveBackCall(lender, return_id, grants=(back,))
-            steps.append(
-                Step((StartGrantReturn(return_id, part.grant, part.amount),), calls=(call,))
-            )
+            intent = StartGrantReturn(return_id, part.grant, part.amount)
+            decided = because(lender, aggregate_ids.grant_id(part.grant), amount=part.amount)
+            steps.append(Step((intent, decided), calls=(call,)))
         return tuple(steps)
 
     # ----------------------------------------------------------------- messages
-    def looked(self, busy: Mapping[str, bool], inventory: Inventory) -> Steps:
-        """Go on after a look: hosts with a job open again, the others go back."""
+    def looked(
+        self,
+        busy: Mapping[str, bool],
+        inventory: Inventory,
+        keep_closed: Container[str] = frozenset(),
+    ) -> Steps:
+        """Go on after a look: hosts with a job open again, but those to keep closed; the others go back."""
         view = _View.of(inventory)
         reopened = tuple(
             Step((Reopen(instance, "a job had started on it"),))
             for instance, has_job in busy.items()
-            if has_job
+            if has_job and instance not in keep_closed
         )
         free = [view.instances[instance] for instance, has_job in busy.items() if not has_job]
-        return (*reopened, *self._give_back(free, "drained"))
+        return (*reopened, *give_back(free, "drained", self._ids))
 
     def answered(
         self, call: Call, answer: Answer, now: datetime, settings: PolicySettings
@@ -233,19 +245,9 @@ class Provisioner:
             case StatusCall(), StatusAnswer():
                 return (Step((RecordStatus(call.request, answer),)),)
             case GiveBackCall(), Accepted(provider_request_id=theirs):
-                ids = tuple(ours for ours, _ in call.instances)
-                return (Step((AcceptReturn(call.return_id, ids, theirs),)),) if ids else ()
+                return _after_acceptance(call, theirs)
             case GiveBackCall(), Refused():
-                return (
-                    *(
-                        Step((RefuseReturn(call.return_id, ours, cut(answer.why)),))
-                        for ours, _ in call.instances
-                    ),
-                    *(
-                        Step((RefuseGrantReturn(call.return_id, ours, cut(answer.why)),))
-                        for ours, _ in call.grants
-                    ),
-                )
+                return _after_refused_return(call, cut(answer.why))
             case ReturnStatusCall(), ReturnStatus():
                 return _after_return_status(call, answer)
             case _:
@@ -260,45 +262,26 @@ class Provisioner:
         return ()
 
     # -------------------------------------------------------------------- polls
-    def poll(self, inventory: Inventory, now: datetime, settings: PolicySettings) -> Steps:
-        """Return what is due for all that is open: status, late joins, drains that nobody ended, returns under way.
-
-        A host is left draining where its provider did not take it back, or where we died between its drain and the look.
-        """
-        missed = [
-            entry for entry in inventory.instances
-            if entry.state is InstanceState.STARTING and now - entry.granted_at >= settings.join_limit
-        ]  # fmt: skip
-        useless = [
-            entry for entry in inventory.instances
-            if entry.state is InstanceState.NEVER_JOINED
-            and (entry.hold_until is None or entry.hold_until <= now)
-        ]  # fmt: skip
-        draining = tuple(
-            entry.id for entry in inventory.instances if entry.state is InstanceState.DRAINING
+    def poll(
+        self,
+        inventory: Inventory,
+        now: datetime,
+        settings: PolicySettings,
+        *,
+        lifecycle: LifecycleSettings = DEFAULTS,
+        capabilities: Mapping[str, Capabilities] | None = None,
+        underway: Underway = NOTHING,
+    ) -> Steps:
+        """Return what is due: see ``polling.poll``."""
+        return poll(
+            inventory,
+            now,
+            settings,
+            self._ids,
+            lifecycle=lifecycle,
+            capabilities=capabilities,
+            underway=underway,
         )
-        why = f"did not join within {_minutes(settings.join_limit)}"
-        return (
-            Step(calls=tuple(_status_calls(inventory.requests))),
-            *((Step(looks=(Look(draining),)),) if draining else ()),
-            *(Step((MissJoin(entry.id, why),)) for entry in missed),
-            *self._give_back(useless, "never joined"),
-            Step(calls=tuple(_return_calls(inventory.instances, inventory.grants))),
-        )
-
-    def _give_back(self, entries: Iterable[InstanceEntry], why: str) -> Steps:
-        steps: list[Step] = []
-        by_provider = sorted(entries, key=lambda entry: entry.provider)
-        for provider, group in groupby(by_provider, key=lambda entry: entry.provider):
-            pairs = tuple(
-                (entry.id, entry.machine or _own_part(entry.id, provider)) for entry in group
-            )
-            return_id = self._ids.next_id("B")
-            intent = StartReturn(return_id, tuple(ours for ours, _ in pairs), why)
-            steps.append(
-                Step((intent,), calls=(GiveBackCall(provider, return_id, instances=pairs),))
-            )
-        return tuple(steps)
 
 
 # -------------------------------------------------------------------- helpers
@@ -306,21 +289,44 @@ class Provisioner:
 class _View:
     """The inventory by id."""
 
+    requests: dict[str, RequestEntry]
     instances: dict[str, InstanceEntry]
     grants: dict[str, GrantEntry]
 
     @classmethod
     def of(cls, inventory: Inventory) -> "_View":
-        return cls({e.id: e for e in inventory.instances}, {e.id: e for e in inventory.grants})
+        return cls(
+            {e.id: e for e in inventory.requests},
+            {e.id: e for e in inventory.instances},
+            {e.id: e for e in inventory.grants},
+        )
 
 
-def _own_part(our_id: str, provider: str) -> str:
-    """Return the provider's id inside ours: ``aws/m-1`` is machine ``m-1`` of ``aws``; a provider's name may hold a stroke."""
-    return our_id.removeprefix(f"{provider}/")
+class _Because(Protocol):
+    """Makes the record of a decision for what it leads to."""
+
+    def __call__(self, provider: str, *aims: str, amount: int | None = None) -> Command: ...
 
 
-def _minutes(length: timedelta) -> str:
-    return f"{length.total_seconds() / 60:g} min"
+def _give_up(entry: RequestEntry, why: str, because: _Because) -> Step:
+    """Count on nothing more; what may have been made without our knowing is a thing for people to look at."""
+    commands: list[Command] = [
+        GiveUpRequest(entry.id, why),
+        because(entry.provider, aggregate_ids.request_id(entry.id), amount=entry.amount),
+    ]
+    if is_unknown(entry):
+        item = entry.template if entry.template is not None else entry.resource
+        commands.append(
+            ReportOrphan(
+                entry.provider,
+                entry.id,
+                OrphanKind.UNKNOWN_TO_US,
+                entry.id,
+                f"what the ask for {entry.amount} of {item} has done was never found out:"
+                " look for it at the provider",
+            )
+        )
+    return Step(tuple(commands))
 
 
 def _after_refusal(
@@ -337,6 +343,28 @@ def _after_refusal(
         return (Step((refused,)),)
     until = later(now, pause)
     return (Step((refused, PauseProvider(call.provider, call.ask.item, until, why))),)
+
+
+def _after_acceptance(call: GiveBackCall, theirs: str) -> Steps:
+    if not is_name(theirs):
+        return ()
+    ids = tuple(ours for ours, _ in call.instances)
+    hosts = (Step((AcceptReturn(call.return_id, ids, theirs),)),) if ids else ()
+    lent = tuple(
+        Step((AcceptGrantReturn(call.return_id, ours, theirs),)) for ours, _ in call.grants
+    )
+    return (*hosts, *lent)
+
+
+def _after_refused_return(call: GiveBackCall, why: str) -> Steps:
+    return (
+        *(Step((RefuseReturn(call.return_id, ours, why),)) for ours, _ in call.instances),
+        *(Step((RefuseGrantReturn(call.return_id, ours, why),)) for ours, _ in call.grants),
+        *(
+            Step((RefuseOrphanReturn(call.provider, theirs, call.return_id, why),))
+            for theirs in call.orphans
+        ),
+    )
 
 
 def _after_return_status(call: ReturnStatusCall, answer: ReturnStatus) -> Steps:
@@ -370,27 +398,3 @@ def _fate(theirs: str, answer: ReturnStatus) -> str | None:
     if answer.status is RequestStatus.COMPLETE_WITH_ERROR:
         return "the return ended with an error that does not name it"
     return None
-
-
-def _status_calls(requests: Iterable[RequestEntry]) -> Iterable[StatusCall]:
-    for entry in requests:
-        if entry.state is RequestState.ACCEPTED and entry.provider_request_id is not None:
-            yield StatusCall(entry.provider, entry.id, entry.provider_request_id)
-
-
-def _return_calls(
-    instances: Iterable[InstanceEntry], grants: Iterable[GrantEntry]
-) -> Iterable[ReturnStatusCall]:
-    machines: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    amounts: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for instance in instances:
-        if instance.state is InstanceState.RETURNING and instance.return_id is not None:
-            own = instance.machine or _own_part(instance.id, instance.provider)
-            pair = (instance.id, own)
-            machines.setdefault((instance.provider, instance.return_id), []).append(pair)
-    for grant in grants:
-        if grant.returning and grant.return_id is not None:
-            pair = (grant.id, _own_part(grant.id, grant.provider))
-            amounts.setdefault((grant.provider, grant.return_id), []).append(pair)
-    for key in [*machines, *(key for key in amounts if key not in machines)]:
-        yield ReturnStatusCall(*key, tuple(machines.get(key, ())), tuple(amounts.get(key, ())))

@@ -35,6 +35,9 @@ class RequestEntry(Format):
     provider_request_id: str | None = Field(
         default=None, description="the provider's id, once it accepted"
     )
+    settled: StrictBool = Field(
+        default=False, description="true: it was given up, and its provider is not asked any more"
+    )
 
 
 class InstanceEntry(Format):
@@ -46,12 +49,16 @@ class InstanceEntry(Format):
     request: Name | None = None
     state: InstanceState
     machine: Name | None = Field(default=None, description="the provider's id")
+    name: Name | None = Field(default=None, description="as the provider reported it")
     host: Name | None = Field(default=None, description="name in the cluster, once joined")
     granted_at: Time
     joined_at: Time | None = None
     hold_until: Time | None = None
     price_per_hour: Money | None = None
     return_id: str | None = Field(default=None, description="the return under way")
+    provider_return_id: str | None = Field(
+        default=None, description="the provider's id of that return, once it took it on"
+    )
 
 
 class GrantEntry(Format):
@@ -70,6 +77,9 @@ class GrantEntry(Format):
     expires_at: Time | None = None
     price_per_hour: Money | None = Field(default=None, description="of one unit")
     return_id: str | None = Field(default=None, description="the return under way")
+    provider_return_id: str | None = Field(
+        default=None, description="the provider's id of that return, once it took it on"
+    )
 
 
 class Inventory(Format):

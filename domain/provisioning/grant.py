@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, ProviderFact, Why, applies
-from xce.domain.events.transitions import Table, lands, starts
+from xce.domain.events.transitions import Table, lands, starts, stays
 from xce.domain.formats.base import Amount, Money, Name, Time
 
 
@@ -34,6 +34,7 @@ LIVE: Final = frozenset({S.ACTIVE, S.RETURNING})
 TRANSITIONS: Final[Table[GrantState]] = {
     "Granted": starts(S.ACTIVE),
     "ReturnStarted": lands(LIVE, S.RETURNING),
+    "ReturnAccepted": stays({S.RETURNING}),
     "ReturnConfirmed": lands({S.RETURNING}, S.RETURNING, S.ACTIVE, S.CLOSED),
     "ReturnRefused": lands({S.RETURNING}, S.RETURNING, S.ACTIVE),
     "Lost": lands(LIVE, S.LOST),
@@ -98,6 +99,18 @@ class Grant(Aggregate[GrantState]):
         TOPIC: ClassVar[str] = "xce.grant.return-started"
         return_id: Name
         amount: Amount
+
+    class ReturnAccepted(Event):
+        """The provider took the return on.
+
+        Attributes:
+            return_id: our id of the return.
+            provider_return_id: the provider's id of it.
+        """
+
+        TOPIC: ClassVar[str] = "xce.grant.return-accepted"
+        return_id: Name
+        provider_return_id: Name
 
     class ReturnConfirmed(Event):
         """The provider has it back.
@@ -197,6 +210,33 @@ class Grant(Aggregate[GrantState]):
             self.ReturnStarted, at=at, by=by, epoch=epoch, return_id=return_id, amount=amount
         )
 
+    def accept_return(
+        self, *, return_id: str, provider_return_id: str, at: datetime, by: str, epoch: int
+    ) -> None:
+        """Record that the provider took a return on; the same id again, or of a return that is over, records nothing.
+
+        Raises:
+            RejectedError: no such return.
+        """
+        known = self.returns.get(return_id)
+        if known is None:
+            raise RejectedError(f"grant {self.name} has no return {return_id}")
+        if (
+            known.state is not ReturnState.OPEN
+            or self.state not in LIVE
+            or self.accepted_returns.get(return_id) == provider_return_id
+        ):
+            return
+        self._require(self.ReturnAccepted)
+        self._record(
+            self.ReturnAccepted,
+            at=at,
+            by=by,
+            epoch=epoch,
+            return_id=return_id,
+            provider_return_id=provider_return_id,
+        )
+
     def confirm_return(self, *, return_id: str, at: datetime, by: str, epoch: int) -> None:
         """Record that the provider has it back; a repeat, or of a grant that is lost, records nothing.
 
@@ -247,12 +287,18 @@ class Grant(Aggregate[GrantState]):
         self.returning = 0
         #: All returns there ever were, by return id.
         self.returns: dict[str, PartialReturn] = {}
+        #: The provider's id of each return it took on, by ours.
+        self.accepted_returns: dict[str, str] = {}
 
     @applies(ReturnStarted)
     def _return_started(self, event: ReturnStarted) -> None:
         self.state = self._land(event)
         self.returning += event.amount
         self.returns[event.return_id] = PartialReturn(event.amount, ReturnState.OPEN)
+
+    @applies(ReturnAccepted)
+    def _return_accepted(self, event: ReturnAccepted) -> None:
+        self.accepted_returns[event.return_id] = event.provider_return_id
 
     @applies(ReturnConfirmed)
     def _return_confirmed(self, event: ReturnConfirmed) -> None:

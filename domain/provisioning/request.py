@@ -37,6 +37,8 @@ S = RequestState
 OPEN: Final = frozenset({S.INTENDED, S.ACCEPTED, S.UNKNOWN})
 #: States in which nothing more is counted on; what comes all the same is still recorded.
 CLOSED: Final = frozenset(S) - OPEN
+#: Closed by us, while the provider may still be at it.
+GIVEN_UP: Final = frozenset({S.TIMED_OUT, S.CANCELLED})
 
 TRANSITIONS: Final[Table[RequestState]] = {
     "Intended": starts(S.INTENDED),
@@ -46,6 +48,7 @@ TRANSITIONS: Final[Table[RequestState]] = {
     "MachineFailed": stays(S),
     "AmountGranted": stays(S),
     "FellShort": stays(S),
+    "Settled": stays(CLOSED),
     "Closed": lands(OPEN, S.COMPLETE, S.PARTIAL, S.FAILED, S.TIMED_OUT, S.CANCELLED),
 }
 
@@ -167,6 +170,16 @@ class Request(Aggregate[RequestState]):
 
         TOPIC: ClassVar[str] = "xce.request.closed"
         outcome: RequestState
+        why: Why
+
+    class Settled(Event):
+        """Nothing more is expected of it: it was given up before its provider had ended it, and its provider was asked on.
+
+        Attributes:
+            why: the provider's last word, or why it is not asked any more.
+        """
+
+        TOPIC: ClassVar[str] = "xce.request.settled"
         why: Why
 
     # ------------------------------------------------------------- commands
@@ -343,6 +356,16 @@ class Request(Aggregate[RequestState]):
             )
         self._record(self.Closed, at=at, by=by, epoch=epoch, outcome=outcome, why=why)
 
+    def settle(self, *, why: str, at: datetime, by: str, epoch: int) -> None:
+        """Record that nothing more is expected of a request that was given up; a repeat records nothing.
+
+        Raises:
+            IllegalTransitionError: it is open.
+        """
+        self._require(self.Settled)
+        if not self.settled:
+            self._record(self.Settled, at=at, by=by, epoch=epoch, why=why)
+
     # -------------------------------------------------------------- queries
     @property
     def granted(self) -> int:
@@ -383,6 +406,8 @@ class Request(Aggregate[RequestState]):
         self.amount_granted = 0
         #: Part of the amount known not to come, failed machines included.
         self.failed = 0
+        #: Nothing more is expected, not even late.
+        self.settled = False
 
     @applies(Accepted)
     def _accepted(self, event: Accepted) -> None:
@@ -415,6 +440,10 @@ class Request(Aggregate[RequestState]):
     @applies(Closed)
     def _closed(self, event: Closed) -> None:
         self.state = self._land(event, event.outcome)
+
+    @applies(Settled)
+    def _settled(self, event: Settled) -> None:
+        self.settled = True
 
     # -------------------------------------------------------------- helpers
     def _require_new(self, instance_id: str, machine: str) -> None:

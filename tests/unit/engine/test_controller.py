@@ -211,7 +211,7 @@ def test_a_late_machine_of_a_request_given_up_is_still_ours() -> None:
 
     new = rig.do(RecordStatus("R1", answer(RequestStatus.COMPLETE, *machines(range(1, 2)))))
 
-    assert names(new) == ["request.InstanceGranted", "instance.Granted"]
+    assert names(new) == ["request.InstanceGranted", "request.Settled", "instance.Granted"]
     assert rig.request("R1").state is RequestState.TIMED_OUT
 
 

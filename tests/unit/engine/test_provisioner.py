@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import TypeVar
 
 import pytest
 
 from xce.domain.engine.commands import (
+    AcceptGrantReturn,
     AcceptRequest,
     AcceptReturn,
     ConfirmGrantReturn,
@@ -15,6 +17,7 @@ from xce.domain.engine.commands import (
     MissJoin,
     OpenRequest,
     PauseProvider,
+    RecordDecision,
     RecordStatus,
     RefuseGrantReturn,
     RefuseRequest,
@@ -24,6 +27,7 @@ from xce.domain.engine.commands import (
     StartGrantReturn,
     StartReturn,
 )
+from xce.domain.engine.polling import Underway
 from xce.domain.engine.provisioner import (
     AskCall,
     GiveBackCall,
@@ -67,6 +71,7 @@ from xce.domain.ports import (
     ReturnStatus,
     StatusAnswer,
 )
+from xce.domain.provisioning.decision import Deed
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
@@ -99,6 +104,13 @@ def instance(state: InstanceState, number: int = 1, return_id: str | None = None
         joined_at=NOW - HOUR,
         return_id=return_id,
     )
+
+
+E = TypeVar("E", InstanceEntry, GrantEntry)
+
+
+def accepted_return(entry: E, theirs: str) -> E:
+    return entry.model_copy(update={"provider_return_id": theirs})
 
 
 def grant(returning: int = 0, return_id: str | None = None) -> GrantEntry:
@@ -134,8 +146,11 @@ def test_demand_becomes_a_durable_intent_and_then_a_call_with_its_id_as_tag() ->
 
     _, (step,) = provisioner().round(inputs(demand=demand))
 
-    (intent,) = step.commands
+    intent, decided = step.commands
     assert isinstance(intent, OpenRequest)
+    assert isinstance(decided, RecordDecision)
+    assert (decided.deed, decided.amount, decided.led_to) == (Deed.REQUEST, 3, ("request:R1",))
+    assert (decided.jobs, decided.demand_position) == (("7",), 5)
     assert (intent.request, intent.item, intent.amount, intent.jobs) == ("R1", "c4", 3, ("7",))
     assert (intent.price_per_hour, intent.demand_position) == (Decimal("0.17"), 5)
     assert intent.deadline == NOW + SETTINGS.request_deadline
@@ -162,7 +177,7 @@ def test_an_idle_host_is_closed_then_looked_at_and_not_yet_returned() -> None:
 
     _, (step,) = provisioner().round(inputs(inventory, idle=idle))
 
-    assert [type(command) for command in step.commands] == [StartDrain]
+    assert [type(command) for command in step.commands] == [StartDrain, RecordDecision]
     assert step.looks == (Look(("cloud/m1",)),)
     assert step.calls == ()
 
@@ -185,7 +200,8 @@ def test_unused_tokens_leave_the_total_before_the_pool_is_told() -> None:
 
     _, (step,) = provisioner().round(inputs(Inventory(grants=(grant(),)), idle=idle))
 
-    assert step.commands == (StartGrantReturn("B1", "pool/g1", 6),)
+    assert step.commands[0] == StartGrantReturn("B1", "pool/g1", 6)
+    assert isinstance(step.commands[1], RecordDecision)
     assert step.calls == (GiveBackCall("pool", "B1", grants=(("pool/g1", GrantBack("g1", 6)),)),)
 
 
@@ -203,9 +219,11 @@ def test_a_request_past_its_deadline_is_given_up() -> None:
 
     _, (step,) = provisioner().round(inputs(Inventory(requests=(entry,))))
 
-    (command,) = step.commands
+    command, decided = step.commands
     assert isinstance(command, GiveUpRequest)
     assert command.request == "R1"
+    assert isinstance(decided, RecordDecision)
+    assert decided.deed is Deed.CANCEL
 
 
 ASK = AskCall("cloud", Ask("R1", Kind.HOST, "c4", 3))
@@ -263,7 +281,10 @@ def test_the_answer_to_a_return_is_recorded_for_machines_and_grants() -> None:
     accepted = provisioner().answered(BACK, Accepted("ret-1"), NOW, SETTINGS)
     refused = provisioner().answered(BACK, Refused("Hold", "too early"), NOW, SETTINGS)
 
-    assert commands(accepted) == [AcceptReturn("B1", ("cloud/m1",), "ret-1")]
+    assert commands(accepted) == [
+        AcceptReturn("B1", ("cloud/m1",), "ret-1"),
+        AcceptGrantReturn("B1", "pool/g1", "ret-1"),
+    ]
     assert commands(refused) == [
         RefuseReturn("B1", "cloud/m1", "too early"),
         RefuseGrantReturn("B1", "pool/g1", "too early"),
@@ -316,16 +337,33 @@ def test_polls_follow_from_the_inventory_alone() -> None:
     )
     inventory = Inventory(
         requests=(accepted,),
-        instances=(instance(InstanceState.RETURNING, 3, "B7"),),
-        grants=(grant(4, "B8"),),
+        instances=(accepted_return(instance(InstanceState.RETURNING, 3, "B7"), "ret-7"),),
+        grants=(accepted_return(grant(4, "B8"), "ret-8"),),
     )
 
     steps = provisioner().poll(inventory, NOW, SETTINGS)
 
     assert [call for step in steps for call in step.calls] == [
         StatusCall("cloud", "R1", "add-1"),
-        ReturnStatusCall("cloud", "B7", (("cloud/m3", "m3"),)),
-        ReturnStatusCall("pool", "B8", (), (("pool/g1", "g1"),)),
+        ReturnStatusCall("cloud", "B7", (("cloud/m3", "m3"),), theirs="ret-7"),
+        ReturnStatusCall("pool", "B8", (), (("pool/g1", "g1"),), theirs="ret-8"),
+    ]
+
+
+def test_a_return_that_was_never_answered_is_made_again_under_its_own_id() -> None:
+    inventory = Inventory(
+        instances=(instance(InstanceState.RETURNING, 3, "B7"),), grants=(grant(4, "B8"),)
+    )
+
+    steps = provisioner().poll(inventory, NOW, SETTINGS)
+
+    assert [call for step in steps for call in step.calls] == [
+        GiveBackCall("cloud", "B7", (("cloud/m3", "m3"),)),
+        GiveBackCall("pool", "B8", (), (("pool/g1", GrantBack("g1", 4)),)),
+    ]
+    ours = Underway(returns={"B7", "B8"})
+    assert not [
+        c for s in provisioner().poll(inventory, NOW, SETTINGS, underway=ours) for c in s.calls
     ]
 
 

@@ -23,16 +23,19 @@ from xce.domain.engine.commands import (
     GiveUpRequest,
     LoseTrack,
     MissJoin,
+    RecordStatus,
     RefuseGrantReturn,
     RefuseRequest,
     RefuseReturn,
     Reopen,
+    SettleRequest,
     StartDrain,
     StartGrantReturn,
     StartReturn,
 )
 from xce.domain.formats.policy import Inventory, PolicyInput
 from xce.domain.formats.provider import Kind
+from xce.domain.ports import RequestStatus, StatusAnswer
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
@@ -178,12 +181,24 @@ def test_a_late_machine_of_a_request_that_is_over_is_owned_all_the_same() -> Non
     run = given()
     run.do(hosts("R1", 1), accept("R1"))
     run.do(GiveUpRequest("R1", "too late"))
-    assert view(run) == Inventory()
+    (given_up,) = view(run).requests  # its provider may still bring something, and is asked on
+    assert (given_up.state, run.projections.inventory.hosts_of) == (RequestState.TIMED_OUT, {})
 
     run.do(came("R1", "m1"))
+    run.do(SettleRequest("R1", "asked for a day"))
 
-    assert view(run).requests == ()
+    assert [entry.id for entry in view(run).requests] == ["R1"]
     assert [entry.request for entry in view(run).instances] == ["R1"]
+
+
+def test_a_request_that_was_given_up_is_over_when_its_provider_ends_it() -> None:
+    run = given()
+    run.do(hosts("R1", 1), accept("R1"))
+    run.do(GiveUpRequest("R1", "too late"))
+
+    run.do(RecordStatus("R1", StatusAnswer(RequestStatus.COMPLETE_WITH_ERROR)))
+
+    assert view(run) == Inventory()
 
 
 def test_a_lost_instance_is_dropped() -> None:

@@ -1,0 +1,258 @@
+"""What is due, read from the inventory alone: asks without an outcome, status, late joins, drains, returns under way.
+
+A provisioner that was killed at any moment finds here what its predecessor left: an intent without an outcome is *unknown*, and is
+looked up in the way that the provider makes possible, never repeated blindly (field cases F04, F19).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Final
+
+from xce.domain.engine.calls import (
+    AskCall,
+    GiveBackCall,
+    ListCall,
+    Look,
+    ReturnStatusCall,
+    StatusCall,
+    Step,
+    Steps,
+)
+from xce.domain.engine.commands import LoseTrack, MissJoin, SettleRequest, StartDrain, StartReturn
+from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.policy import (
+    GrantEntry,
+    InstanceEntry,
+    Inventory,
+    PolicySettings,
+    RequestEntry,
+)
+from xce.domain.formats.provider import Capabilities
+from xce.domain.policy.times import later
+from xce.domain.ports import Ask, GrantBack, IdSource
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import GIVEN_UP, RequestState
+
+#: Without a word of the provider: a contract version 1 script.
+PLAIN: Final = Capabilities()
+DEFAULTS: Final = LifecycleSettings()
+
+NO_OUTCOME: Final = "no outcome was recorded: the provisioner ended during the call"
+
+
+@dataclass(frozen=True, slots=True)
+class Underway:
+    """What this process is at, so that a poll does not take it for something that a dead one has left.
+
+    Attributes:
+        asks: tags of asks.
+        returns: ids of returns.
+    """
+
+    asks: Collection[str] = frozenset()
+    returns: Collection[str] = frozenset()
+
+
+NOTHING: Final = Underway()
+
+
+def poll(
+    inventory: Inventory,
+    now: datetime,
+    settings: PolicySettings,
+    ids: IdSource,
+    *,
+    lifecycle: LifecycleSettings = DEFAULTS,
+    capabilities: Mapping[str, Capabilities] | None = None,
+    underway: Underway = NOTHING,
+) -> Steps:
+    """Return what is due for all that is open in an inventory.
+
+    Args:
+        inventory: what is asked, owned or owed; of one provider, or of all.
+        now: the time.
+        settings: of the policy.
+        ids: for new returns.
+        lifecycle: how things are followed.
+        capabilities: what each provider can do; one that is not named can do what version 1 of the contract can.
+        underway: what this process is at.
+    """
+    can = capabilities or {}
+    draining = tuple(
+        entry.id for entry in inventory.instances if entry.state is InstanceState.DRAINING
+    )
+    return (
+        *_outcomes(inventory.requests, can, underway),
+        Step(calls=tuple(_status_calls(inventory.requests, now, lifecycle))),
+        *_settled(inventory.requests, now, lifecycle),
+        *_aged(inventory.instances, now, lifecycle),
+        *((Step(looks=(Look(draining),)),) if draining else ()),
+        *_never_joined(inventory.instances, now, settings),
+        *give_back(_useless(inventory.instances, now), "never joined", ids),
+        Step(calls=tuple(_return_calls(inventory.instances, inventory.grants, underway))),
+    )
+
+
+def give_back(entries: Iterable[InstanceEntry], why: str, ids: IdSource) -> Steps:
+    """Return the intent and the call for each provider that gets machines back."""
+    steps: list[Step] = []
+    by_provider = sorted(entries, key=lambda entry: entry.provider)
+    for provider, group in groupby(by_provider, key=lambda entry: entry.provider):
+        gone = tuple(group)
+        pairs = tuple((entry.id, machine_of(entry)) for entry in gone)
+        return_id = ids.next_id("B")
+        intent = StartReturn(return_id, tuple(ours for ours, _ in pairs), why)
+        call = GiveBackCall(provider, return_id, instances=pairs, names=_names(gone))
+        steps.append(Step((intent,), calls=(call,)))
+    return tuple(steps)
+
+
+def machine_of(entry: InstanceEntry) -> str:
+    """Return the provider's id of an instance."""
+    return entry.machine or own_part(entry.id, entry.provider)
+
+
+def own_part(our_id: str, provider: str) -> str:
+    """Return the provider's id inside ours: ``aws/m-1`` is machine ``m-1`` of ``aws``; a provider's name may hold a stroke."""
+    return our_id.removeprefix(f"{provider}/")
+
+
+def is_unknown(entry: RequestEntry) -> bool:
+    """Return whether nobody knows what an ask has done."""
+    return entry.state is RequestState.UNKNOWN or (
+        entry.state is RequestState.INTENDED and entry.provider_request_id is None
+    )
+
+
+# -------------------------------------------------------------------- requests
+def _outcomes(
+    requests: Iterable[RequestEntry], can: Mapping[str, Capabilities], underway: Underway
+) -> Iterator[Step]:
+    """Look up what nobody knows; a provider that can do neither keeps it open until its deadline."""
+    listed: set[str] = set()
+    for entry in requests:
+        if not is_unknown(entry) or entry.id in underway.asks:
+            continue
+        lost = (LoseTrack(entry.id, NO_OUTCOME),) if entry.state is RequestState.INTENDED else ()
+        able = can.get(entry.provider, PLAIN)
+        if entry.provider_request_id is not None:
+            call = StatusCall(entry.provider, entry.id, entry.provider_request_id)
+            yield Step(lost, calls=(call,))
+        elif able.request_tag:
+            yield Step(lost, calls=(AskCall(entry.provider, _ask_again(entry)),))
+        elif able.listing and entry.provider not in listed:
+            listed.add(entry.provider)
+            yield Step(lost, calls=(ListCall(entry.provider),))
+        elif lost:
+            yield Step(lost)
+
+
+def _ask_again(entry: RequestEntry) -> Ask:
+    item = entry.template if entry.template is not None else entry.resource
+    assert item is not None, "a request is for a template or a resource"
+    return Ask(entry.id, entry.kind, item, entry.amount)
+
+
+def _status_calls(
+    requests: Iterable[RequestEntry], now: datetime, lifecycle: LifecycleSettings
+) -> Iterator[StatusCall]:
+    for entry in requests:
+        if entry.provider_request_id is None:
+            continue
+        late = entry.state in GIVEN_UP and not _too_late(entry, now, lifecycle)
+        if entry.state is RequestState.ACCEPTED or late:
+            yield StatusCall(entry.provider, entry.id, entry.provider_request_id)
+
+
+def _settled(
+    requests: Iterable[RequestEntry], now: datetime, lifecycle: LifecycleSettings
+) -> Iterator[Step]:
+    for entry in requests:
+        given_up = entry.state in GIVEN_UP and entry.provider_request_id is not None
+        if given_up and not entry.settled and _too_late(entry, now, lifecycle):
+            yield Step((SettleRequest(entry.id, "its provider was asked to no end"),))
+
+
+def _too_late(entry: RequestEntry, now: datetime, lifecycle: LifecycleSettings) -> bool:
+    if entry.settled:
+        return True
+    return now >= later(entry.deadline or entry.asked_at, lifecycle.late_answers_for)
+
+
+# ------------------------------------------------------------------- instances
+def _aged(
+    instances: Iterable[InstanceEntry], now: datetime, lifecycle: LifecycleSettings
+) -> Iterator[Step]:
+    for entry in instances:
+        if entry.state is InstanceState.JOINED and is_aged(entry, now, lifecycle):
+            limit = lifecycle.host_age_limit
+            assert limit is not None, "something is only too old where there is a limit"
+            drain = StartDrain(entry.id, f"older than {minutes(limit)}")
+            yield Step((drain,), looks=(Look((entry.id,)),))
+
+
+def is_aged(entry: InstanceEntry, now: datetime, lifecycle: LifecycleSettings) -> bool:
+    """Return whether a host has passed the age limit."""
+    limit = lifecycle.host_age_limit
+    return limit is not None and now - entry.granted_at >= limit
+
+
+def _never_joined(
+    instances: Iterable[InstanceEntry], now: datetime, settings: PolicySettings
+) -> Iterator[Step]:
+    why = f"did not join within {minutes(settings.join_limit)}"
+    for entry in instances:
+        if entry.state is InstanceState.STARTING and now - entry.granted_at >= settings.join_limit:
+            yield Step((MissJoin(entry.id, why),))
+
+
+def _useless(instances: Iterable[InstanceEntry], now: datetime) -> Iterator[InstanceEntry]:
+    for entry in instances:
+        held = entry.hold_until is not None and now < entry.hold_until
+        if entry.state is InstanceState.NEVER_JOINED and not held:
+            yield entry
+
+
+def minutes(length: timedelta) -> str:
+    """Return a length of time for a reason."""
+    return f"{length.total_seconds() / 60:g} min"
+
+
+# --------------------------------------------------------------------- returns
+def _return_calls(
+    instances: Iterable[InstanceEntry], grants: Iterable[GrantEntry], underway: Underway
+) -> Iterator[GiveBackCall | ReturnStatusCall]:
+    """Ask what became of each return; one that was never answered is made again, under its own id."""
+    machines: dict[tuple[str, str], list[InstanceEntry]] = {}
+    amounts: dict[tuple[str, str], list[GrantEntry]] = {}
+    for instance in instances:
+        if instance.state is InstanceState.RETURNING and instance.return_id is not None:
+            key = (instance.provider, instance.return_id)
+            machines.setdefault(key, []).append(instance)
+    for grant in grants:
+        if grant.returning and grant.return_id is not None:
+            amounts.setdefault((grant.provider, grant.return_id), []).append(grant)
+    for key in [*machines, *(key for key in amounts if key not in machines)]:
+        provider, return_id = key
+        hosts, parts = machines.get(key, []), amounts.get(key, [])
+        answered = [
+            *(entry.provider_return_id for entry in hosts),
+            *(entry.provider_return_id for entry in parts),
+        ]
+        theirs = next((one for one in answered if one is not None), None)
+        pairs = tuple((entry.id, machine_of(entry)) for entry in hosts)
+        if theirs is not None:
+            lent = tuple((entry.id, own_part(entry.id, provider)) for entry in parts)
+            yield ReturnStatusCall(provider, return_id, pairs, lent, theirs)
+        elif return_id not in underway.returns:
+            backs = tuple(
+                (entry.id, GrantBack(own_part(entry.id, provider), entry.returning))
+                for entry in parts
+            )
+            yield GiveBackCall(provider, return_id, pairs, backs, names=_names(hosts))
+
+
+def _names(entries: Iterable[InstanceEntry]) -> tuple[tuple[str, str], ...]:
+    return tuple((machine_of(entry), entry.name) for entry in entries if entry.name is not None)
