@@ -11,6 +11,8 @@ from xce.domain.errors import InputError
 from xce.domain.formats.base import Count, Format
 from xce.domain.formats.config import SimulationConfig
 
+app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
+
 
 class ProblemEntry(Format):
     """One thing that is wrong with a configuration."""
@@ -42,6 +44,7 @@ class CheckedConfig(Format):
     summary: ConfigSummary | None = None
 
 
+@app.command(epilog="Example: xce config check examples/small.yaml")
 def check(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A configuration in YAML; - is stdin.")

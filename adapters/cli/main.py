@@ -7,18 +7,8 @@ from typing import Annotated, Final, NoReturn
 
 import typer
 
-from xce.adapters.cli import (
-    audit,
-    config,
-    controller,
-    demo,
-    exit_codes,
-    licence,
-    policy,
-    replay,
-    session,
-    sim,
-)
+from xce.adapters.cli import exit_codes
+from xce.adapters.cli.lazy import Lazy, LazyGroup
 from xce.adapters.cli.visible import visible
 from xce.adapters.files import cannot_write
 from xce.domain.errors import XceError
@@ -26,8 +16,27 @@ from xce.domain.errors import XceError
 #: An input of which every line is wrong is not answered with as many lines.
 LINES_MAX: Final = 100
 
+#: Every command; one more is one row.
+COMMANDS: Final = {
+    "demo": Lazy("demo", "command", "Example: xce demo --out /tmp/demo --seed 8"),
+    "session": Lazy("session", "command", "Example: xce session examples/evening.json"),
+    "policy": Lazy("policy", "policy", "Example: xce policy examples/round.json"),
+    "sim": Lazy("sim"),
+    "replay": Lazy("replay"),
+    "audit": Lazy("audit"),
+    "config": Lazy("config"),
+    "controller": Lazy("controller"),
+    "licence": Lazy("licence"),
+}
+
+
+class _Commands(LazyGroup):
+    table = COMMANDS
+
+
 app = typer.Typer(
     name="xce",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,20 +60,6 @@ def root(
     ] = False,
 ) -> None:
     """Automatic resource provisioning for batch clusters: hosts and licence tokens follow the queue."""
-
-
-config_app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
-config_app.command("check", epilog="Example: xce config check examples/small.yaml")(config.check)
-
-app.command("demo", epilog="Example: xce demo --out /tmp/demo --seed 8")(demo.command)
-app.command("session", epilog="Example: xce session examples/evening.json")(session.command)
-app.command("policy", epilog="Example: xce policy examples/round.json")(policy.policy)
-app.add_typer(sim.app, name="sim")
-app.add_typer(replay.app, name="replay")
-app.add_typer(audit.app, name="audit")
-app.add_typer(config_app, name="config")
-app.add_typer(controller.app, name="controller")
-app.add_typer(licence.app, name="licence")
 
 
 def main() -> None:
