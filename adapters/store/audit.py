@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-import sqlite_utils
-
 from xce.adapters.store.audit_query import Answer, query
 from xce.adapters.store.audit_rows import AuditRows
 from xce.adapters.store.audit_tables import TABLES, AuditTable
@@ -135,6 +133,8 @@ def _fold_in(log: StoredLog, database: str, head: Head) -> int | None:
 
 
 def _make(log: StoredLog, path: str) -> int:
+    import sqlite_utils  # here: most calls make no tables, and it imports numpy where that is installed
+
     remove(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         # Nothing is lost with this file: no need to wait for the disk, and nothing to take back.
