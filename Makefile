@@ -48,8 +48,8 @@ wheel: $(READY)
 interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
 	$(BIN)/python tools/interpreters.py
 
-soak: $(READY) ## property tests with many more examples (long)
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n 2 tests
+soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
+	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 tests
 
 BENCHMARKS := resreq demand traces projections log audit lmstat
 

@@ -17,7 +17,7 @@ from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify
 from xce.domain.events.recorded import Head
 
-KILLS = int(os.environ.get("XCE_KILLS", "5"))
+FAILOVERS = int(os.environ.get("XCE_FAILOVERS", "5"))
 DETECTION_S = 0.5
 
 
@@ -70,12 +70,12 @@ def test_whatever_befalls_the_primary_the_standby_goes_on(
         server: Server = request.getfixturevalue("postgresql")
         place = server.address()
     open_log(place).close()
-    random = Random(f"{backend} {KILLS}")
+    random = Random(f"{backend} {FAILOVERS}")
     everybody = [primary := Candidate(place, "c0")]
     took: dict[str, list[float]] = {"kill": [], "freeze": []}
     try:
         primary.read_until(is_primary)
-        for number in range(1, KILLS + 1):
+        for number in range(1, FAILOVERS + 1):
             everybody.append(standby := Candidate(place, f"c{number}"))
             primary.read_until(is_saved, random.randint(1, 40))
             way = ("kill", "freeze")[(number + random.randint(0, 1)) % 2]

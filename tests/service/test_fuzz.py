@@ -15,7 +15,7 @@ from tests.service.running import TOKENS, Running, running
 from xce.adapters.controller import openapi, orders, questions
 from xce.domain.engine.messages import Role
 
-EXAMPLES = int(os.environ.get("XCE_FUZZ_EXAMPLES", "5"))
+EXAMPLES = int(os.environ.get("XCE_FUZZ_EXAMPLES", "10"))
 _general: Any = general_checks
 _openapi: Any = openapi_checks
 CHECKS: list[Any] = [
