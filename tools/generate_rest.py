@@ -30,6 +30,9 @@ HEAD = f"""# REST interface
 - **Repeats**: with an `Idempotency-Key`, the same call again gets the same answer and does nothing, also after a restart. The key belongs to its caller; for other
   commands it is refused (`key-reused`). Ids that the caller gives (requests, returns) make a repeat harmless without a key as well.
 - **Versions**: a single thing has an `ETag`; a change with `If-Match` is refused with 412 when it has changed since.
+- **The same again**: a list has an `ETag`, too; with `If-None-Match` an answer that is the same as before is 304, without its body.
+- **Several controllers**: one is the primary. One that stands by answers 503 `not-primary` with `Retry-After`, and names the primary; `/healthz`, `/metrics` and
+  this interface's document it answers itself. Give a client all addresses: it finds the primary.
 - **Leases**: a provisioner names in `epochs` the lease epoch under which it acts on each provider. An old one is refused (`stale-epoch`): it must stop acting.
 - **Pages**: lists take `limit` (at most 1000) and `cursor`; `next` of one page is the cursor of the next, null on the last.
 - **Errors** are `application/problem+json` with a stable `code`; a message that cannot be read lists all its problems with their paths. 503 and 429 may be

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final, cast
 
@@ -139,7 +140,7 @@ class ControllerApp:
                     status = 200
                     await self._stream(call, request, send, request_id)
                     return
-                response = _response(row, await row.handler(call))
+                response = _response(row, await row.handler(call), call)
             except ClientDisconnect:
                 status = 499
                 return
@@ -359,11 +360,17 @@ class _Entry:
         await self._serve(Request(scope, receive), send)
 
 
-def _response(row: Endpoint, reply: Reply) -> Response:
+def _response(row: Endpoint, reply: Reply, call: Call) -> Response:
     if reply.status == 204:
         return Response(status_code=204)
     media_type = CONTENT_TYPE if row.path == "/metrics" else "application/json"
     headers = {"cache-control": "no-store"}
-    if reply.etag is not None:
-        headers["etag"] = reply.etag
-    return Response(reply.body(), reply.status, headers, media_type=media_type)
+    body = reply.body()
+    etag = reply.etag
+    if etag is None and row.conditional:
+        etag = f'"h{sha256(body).hexdigest()[:32]}"'
+        if call.has(etag):
+            return Response(status_code=304, headers=headers | {"etag": etag})
+    if etag is not None:
+        headers["etag"] = etag
+    return Response(body, reply.status, headers, media_type=media_type)

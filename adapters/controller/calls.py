@@ -114,6 +114,11 @@ class Call:
             raise RefusedCallError('If-Match: wanted an ETag that was given before, such as "3"')
         return int(found[1])
 
+    def has(self, etag: str) -> bool:
+        """Return whether the caller has this answer already, by ``If-None-Match``."""
+        given = self.headers.get("if-none-match", "")
+        return etag in [one.strip().removeprefix("W/") for one in given.split(",")]
+
     def number(self, parameter: str, default: int, largest: int) -> int:
         """Return a whole number from the query.
 
@@ -230,6 +235,13 @@ IF_MATCH: Final = Parameter(
     "If-Match", "header", "ETag that was read: refused with 412 if it has changed since", _text(20)
 )
 
+IF_NONE_MATCH: Final = Parameter(
+    "If-None-Match",
+    "header",
+    "ETag that was given before: 304 if the answer is the same",
+    _text(200),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
@@ -255,6 +267,11 @@ class Endpoint:
     large: bool = False
     stream: bool = False
     anywhere: bool = False
+
+    @property
+    def conditional(self) -> bool:
+        """Whether the answer is a document that is left out for a caller who has it; single things are tagged by their version."""
+        return self.method == "GET" and self.answer is not None and not self.open
 
     @property
     def plain_path(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic.json_schema import models_json_schema
 
-from xce.adapters.controller.calls import Endpoint, Parameter
+from xce.adapters.controller.calls import IF_NONE_MATCH, Endpoint, Parameter
 from xce.adapters.controller.problems import PROBLEM_JSON, TITLES
 from xce.domain.engine.authorisation import ROLES
 from xce.domain.engine.messages import Role
@@ -72,6 +72,7 @@ def _operation(row: Endpoint, definitions: Any) -> dict[str, Any]:
             for name in row.path_parameters
         ),
         *row.parameters,
+        *([IF_NONE_MATCH] if row.conditional else ()),
     ]
     if parameters:
         operation["parameters"] = [
@@ -127,6 +128,8 @@ def _responses(row: Endpoint, definitions: Any) -> dict[str, Any]:
             "description": " ".join((answer.__doc__ or "").split()),
             "content": {"application/json": {"schema": definitions[(answer, "serialization")]}},
         }
+    if row.conditional:
+        responses["304"] = {"description": "the same as before"}
     statuses = {*(() if row.open else _ALWAYS), 500, 503}
     if row.path_parameters or row.method != "GET" or row.answer is not None:
         statuses |= {404, 422}

@@ -68,7 +68,7 @@ def full(folder: Path) -> dict[str, Any]:
     ):
         declare(client, "before")
         fill(ballast)
-        refused = ""
+        refused, name = "", ""
         while not refused:
             name = f"r{len(acknowledged)}"
             try:

@@ -232,6 +232,22 @@ def test_a_page_that_cannot_be_is_400(shared_service: Running, query: str) -> No
     assert shared_service.admin.get(f"/v1/requests?{query}").status_code == 400
 
 
+@pytest.mark.parametrize(
+    "path", ["requests", "instances", "grants", "shared", "providers", "leases", "events"]
+)
+def test_who_has_an_answer_already_is_not_given_it_again(service: Running, path: str) -> None:
+    declared = {"owned": 4, "provider": None, "max_borrow": 0, "step": 1, "idle_return_after": "1h", "min_hold": "0s"}  # fmt: skip
+    good(service.admin.put("/v1/shared/a", json=declared))
+    first = service.admin.get(f"/v1/{path}")
+    tag = first.headers["etag"]
+
+    again = service.admin.get(f"/v1/{path}", headers={"if-none-match": f'"other", W/{tag}'})
+    other = service.admin.get(f"/v1/{path}", headers={"if-none-match": '"other"'})
+
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert (other.status_code, other.content) == (200, first.content)
+
+
 def test_events_are_paged_by_position(service: Running, cloud: httpx.Client) -> None:
     order(cloud, *(open_request(f"R{n}") for n in range(9)))
 
