@@ -139,13 +139,14 @@ class SimulatedCluster:
         for entry in allocation.shared:
             self._in_use[entry.name] = self._in_use.get(entry.name, 0) + entry.amount
 
-    def end(self, job_id: str, at: datetime) -> None:
-        """End a running job."""
+    def end(self, job_id: str, at: datetime) -> RunningJob:
+        """End a running job, and return what it was."""
         job = self._running.pop(job_id)
         for use in job.hosts:
             self._count_job(use.name, -1, at)
         for name, amount in job.shared.items():
             self._in_use[name] -= amount
+        return job
 
     def _count_job(self, name: str, change: int, at: datetime) -> None:
         if name in self._own_jobs:

@@ -5,7 +5,7 @@ projections of that log; what is decided comes from ``run_session`` and ``decide
 A session is handed ``PendingJob`` values only: true run times stay in here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -42,7 +42,8 @@ from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.request import OPEN, Request, RequestState
 from xce.domain.scheduling.session import run_session
 from xce.domain.sharing.elastic_resource import ElasticResource
-from xce.domain.sharing.window import PeakWindow
+from xce.domain.sharing.meter import Meter, Totals
+from xce.domain.sharing.wants import terms_of, whole_wants
 from xce.projections.all import Projections
 from xce.replay.agenda import Agenda, CountedIds
 from xce.replay.cluster import SimulatedCluster
@@ -137,9 +138,7 @@ class World:
         self._sightings: dict[str, Sightings] = {}
         self._agenda = Agenda[Happening]()
         self._jobs = {job.id: job for job in workload.jobs}
-        self._windows = {
-            pool.name: PeakWindow(pool.idle_return_after) for pool in config.cluster.shared
-        }
+        self._meters = {pool.name: Meter(pool) for pool in config.cluster.shared}
         self._early_joins: dict[str, Join] = {}
         self._last_session: datetime | None = None
         self._next_wake: datetime | None = None
@@ -203,7 +202,8 @@ class World:
                     self._last_progress = self.now
                     self._wake_soon()
                 case End(job=job_id):
-                    self.cluster.end(job_id, self.now)
+                    for name in self.cluster.end(job_id, self.now).shared:
+                        self._meters[name].release(job_id, self.now)
                     self.ended += 1
                     self._to_come -= 1
                     self._last_progress = self.now
@@ -237,13 +237,16 @@ class World:
         for allocation in result.allocations:
             job = self._jobs[allocation.job]
             self.cluster.start(allocation, self.now)
+            for entry in allocation.shared:
+                self._meters[entry.name].book(allocation.job, entry.amount, self.now)
             self._agenda.put(self.now + timedelta(seconds=job.run_time), End(job.id))
             self._to_come += 1
             for watcher in self._watchers:
                 watcher.started(job, self.now)
         for watcher in self._watchers:
             watcher.session(snapshot, result)
-        self._note_needs(result)
+        wants = whole_wants(snapshot, result)
+        self._note_needs(wants)
         inputs = PolicyInput.model_construct(
             format="xce.policy/1",
             now=self.now,
@@ -255,6 +258,16 @@ class World:
             inventory=self.projections.inventory.view(),
             budgets=self.config.policy.budgets,
             pauses=self.projections.catalog.pauses(self.now),
+            shared=tuple(
+                terms_of(
+                    meter,
+                    self._totals(name),
+                    self.now,
+                    in_flight=self.projections.totals.of(name).in_flight,
+                    wants=wants,
+                )
+                for name, meter in self._meters.items()
+            ),
             settings=self._settings,
         )
         decisions, steps = self._provisioner.round(inputs)
@@ -269,7 +282,7 @@ class World:
             now=self.now,
             position=self.projections.position,
             hosts=self.cluster.hosts(),
-            shared=tuple(self._shared(name, window) for name, window in self._windows.items()),
+            shared=tuple(self._shared(name, meter) for name, meter in self._meters.items()),
             queues=cluster.queues,
             limits=cluster.limits,
             quotas=cluster.quotas,
@@ -280,22 +293,27 @@ class World:
             settings=self.config.session,
         )
 
-    def _shared(self, name: str, window: PeakWindow) -> Shared:
-        totals = self.projections.totals.of(name)
+    def _shared(self, name: str, meter: Meter) -> Shared:
+        totals = self._totals(name)
         return Shared.model_construct(
             name=name,
             total=totals.total,
-            used_elsewhere=0,
+            used_elsewhere=meter.read(totals, self.now).used_elsewhere,
             owned=totals.owned,
             borrowed=totals.borrowed,
-            peak_need=window.peak(self.now),
+            peak_need=meter.peak(self.now),
         )
 
-    def _note_needs(self, result: SessionResult) -> None:
-        wanted = {entry.name: entry.wanted for entry in result.demand.countable}
-        for name, window in self._windows.items():
-            window.note(self.now, self.cluster.in_use(name) + wanted.get(name, 0))
-        occupied = {name: self.cluster.in_use(name) for name in self._windows}
+    def _totals(self, name: str) -> Totals:
+        known = self.projections.totals.of(name)
+        return Totals(known.owned, known.borrowed, known.returning)
+
+    def _note_needs(self, wants: Mapping[str, int]) -> None:
+        occupied: dict[str, int | None] = {}
+        for name, meter in self._meters.items():
+            totals = self._totals(name)
+            meter.note(wants.get(name, 0), totals, self.now)
+            occupied[name] = meter.read(totals, self.now).occupied
         self._controller.handle(ReportBookings(occupied), at=self.now, by=BY)
 
     # ------------------------------------------------------------------ engine
@@ -485,9 +503,9 @@ class World:
                 due = host.idle_since + idle_after
                 if due > self.now:
                     self._wake_at(due)
-        for window in self._windows.values():
-            if (fall := window.next_fall(self.now)) is not None:
-                self._wake_at(fall)
+        for meter in self._meters.values():
+            if (change := meter.next_change(self.now)) is not None:
+                self._wake_at(change)
         for pause in self.projections.catalog.pauses(self.now):
             self._wake_at(pause.until)
         if (

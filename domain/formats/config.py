@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from xce.domain.cluster.host_names import expand
 from xce.domain.formats.base import Count, Duration, Format, Name, Need, Time, Total
+from xce.domain.formats.observation import Scope
 from xce.domain.formats.policy import Budget, PolicySettings
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.simulated_provider import Behaviour, Share
@@ -87,6 +88,48 @@ class SharedPool(Format):
         default=timedelta(0),
         description="a grant is kept at least so long; the lender may set a longer time",
     )
+    borrow_after: Duration = Field(
+        default=timedelta(0), description="demand must last so long before more is borrowed"
+    )
+    headroom: Count = Field(default=0, description="kept free beyond what is needed")
+    settle_time: Duration = Field(
+        default=timedelta(minutes=5),
+        description="how long after its start a job may check its licences out",
+    )
+    linger_guard: Duration = Field(
+        default=timedelta(0),
+        description="without an observer: how long after its end a job may still hold them",
+    )
+    observer: Name | None = Field(default=None, description="who sees what is really in use")
+    observation_ttl: Duration | None = Field(
+        default=None, description="an older observation is stale; null: 3min"
+    )
+    observation_scope: Scope = Field(
+        default=Scope.OURS,
+        description="ours: the observed number is of our allotment alone; pool: of everybody at the server",
+    )
+    pool_size: Count | None = Field(
+        default=None, description="with observation_scope pool: what everybody together has"
+    )
+    return_when_blind: StrictBool = Field(
+        default=False, description="true: an amount also goes back while the observer does not see"
+    )
+    drift_alert: Count = Field(
+        default=0, description="a difference of booked and observed that is reported; 0: none is"
+    )
+    drift_alert_after: Duration = Field(
+        default=timedelta(minutes=15), description="once it has lasted so long"
+    )
+
+    @property
+    def time_to_live(self) -> timedelta:
+        """Return how old an observation may be: three times the usual interval, where nothing is set."""
+        return timedelta(minutes=3) if self.observation_ttl is None else self.observation_ttl
+
+    @property
+    def issues_ours(self) -> bool:
+        """Return whether what the server issues can be compared with the total."""
+        return self.observation_scope is Scope.OURS
 
     @property
     def elastic(self) -> bool:

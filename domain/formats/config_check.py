@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xce.domain.formats.config import SharedPool, SimulationConfig
+from xce.domain.formats.observation import Scope
 from xce.domain.formats.provider import Kind, TemplateOffer
 
 #: Where in a document: keys and indices.
@@ -90,6 +91,12 @@ def _shared(config: SimulationConfig) -> Iterator[Contradiction]:
 
 
 def _one_pool(loc: Loc, pool: SharedPool, lenders: dict[str, set[str]]) -> Iterator[Contradiction]:
+    yield from _observation(loc, pool)
+    if pool.headroom > pool.owned + pool.max_borrow:
+        yield Contradiction(
+            (*loc, "headroom"),
+            f"headroom {pool.headroom} is above all that there can be: {pool.owned + pool.max_borrow}",
+        )
     if pool.provider is None:
         if pool.max_borrow:
             yield Contradiction((*loc, "max_borrow"), "nobody lends it: provider is not set")
@@ -105,6 +112,25 @@ def _one_pool(loc: Loc, pool: SharedPool, lenders: dict[str, set[str]]) -> Itera
             (*loc, "max_borrow"),
             f"max_borrow {pool.max_borrow} is below one step of {pool.step}: nothing could be borrowed",
         )
+
+
+def _observation(loc: Loc, pool: SharedPool) -> Iterator[Contradiction]:
+    if pool.observation_scope is Scope.POOL and pool.pool_size is None:
+        yield Contradiction(
+            (*loc, "observation_scope"), "of a whole pool, pool_size must say how much that is"
+        )
+    if pool.pool_size is not None and pool.pool_size < pool.owned:
+        yield Contradiction(
+            (*loc, "pool_size"), f"pool_size {pool.pool_size} is below the {pool.owned} owned"
+        )
+    if pool.observer is None:
+        for field, is_set in (
+            ("observation_ttl", pool.observation_ttl is not None),
+            ("return_when_blind", pool.return_when_blind),
+            ("drift_alert", pool.drift_alert > 0),
+        ):
+            if is_set:
+                yield Contradiction((*loc, field), "nobody observes it: observer is not set")
 
 
 def _providers(config: SimulationConfig) -> Iterator[Contradiction]:

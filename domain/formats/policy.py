@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, StrictInt
 
-from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time, Whole
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
 from xce.domain.provisioning.grant import GrantState
@@ -149,6 +149,33 @@ class PolicySettings(Format):
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 
 
+class SharedTerms(Format):
+    """What the site has set for one elastic resource, and what is known of it now."""
+
+    name: Name
+    max_borrow: Count | None = Field(default=None, description="null: as much as is offered")
+    step: Annotated[StrictInt, Field(ge=1, le=2**53 - 1)] = 1
+    idle_return_after: Duration = Field(
+        default=timedelta(0), description="a grant younger than this stays"
+    )
+    min_hold: Duration = timedelta(0)
+    borrow_after: Duration = Field(
+        default=timedelta(0), description="demand must last so long before more is borrowed"
+    )
+    wanted_since: Time | None = Field(
+        default=None, description="since when there is demand; null: not known, it counts at once"
+    )
+    headroom: Count = Field(default=0, description="kept free beyond what is needed")
+    spare: Whole | None = Field(
+        default=None,
+        description="what is there or asked, less what is occupied and wanted; null: unknown",
+    )
+    blind: StrictBool = Field(
+        default=False, description="true: what is really in use is not seen now; nothing goes back"
+    )
+    over: Count = Field(default=0, description="occupied beyond the total; nothing goes back")
+
+
 class PolicyInput(Format):
     """One round's input."""
 
@@ -164,6 +191,10 @@ class PolicyInput(Format):
     inventory: Inventory = Inventory()
     budgets: tuple[Budget, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    shared: tuple[SharedTerms, ...] = Field(
+        default=(),
+        description="elastic resources; of one that is not here only its lender says how",
+    )
     settings: PolicySettings = PolicySettings()
 
 

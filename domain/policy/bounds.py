@@ -117,6 +117,8 @@ class Bounds:
             if (limit := budget.max_cost_per_hour) is not None
         ]
         self._of_provider: dict[str, list[Bound]] = {}
+        self._shared = inputs.shared
+        self._of_site: dict[str, list[Bound]] = {}
 
     def of_template(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
         """Return the bounds on hosts of one offer; those it shares with other offers are the same objects."""
@@ -131,7 +133,18 @@ class Bounds:
         assert offer.capacity is not None, "an unknown capacity allows nothing"
         used = self._usage.of_resource[provider.name, offer.name]
         own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used)
-        return [own, *self._costs_of(provider.name)]
+        return [own, *self._site_of(offer.name), *self._costs_of(provider.name)]
+
+    def _site_of(self, resource: str) -> list[Bound]:
+        """Return the site's own bound on what is borrowed of a resource, from whomever: the same object for all lenders."""
+        if resource not in self._of_site:
+            limits = [each.max_borrow for each in self._shared if each.name == resource]
+            self._of_site[resource] = [
+                CountBound(f"max_borrow of {resource}", limit, self._usage.borrowed[resource])
+                for limit in limits
+                if limit is not None
+            ]
+        return self._of_site[resource]
 
     def _hosts_of(self, provider: ProviderDescription) -> list[Bound]:
         if provider.name not in self._of_provider:
@@ -174,6 +187,7 @@ class _Usage:
         self.of_template = Counter[tuple[str, str]]()
         self.of_provider = Counter[str]()
         self.of_resource = Counter[tuple[str, str]]()
+        self.borrowed = Counter[str]()
         self.in_flight = 0
         self.costs: list[_Cost] = []
         for instance in inventory.instances:
@@ -189,6 +203,7 @@ class _Usage:
         for grant in inventory.grants:
             if amount := facts.held(grant):
                 self.of_resource[grant.provider, grant.resource] += amount
+                self.borrowed[grant.resource] += amount
                 stated = prices.get((grant.provider, Kind.COUNTABLE, grant.resource))
                 self._cost(
                     f"grant {grant.id}", grant.provider, grant.price_per_hour, stated, amount
@@ -204,6 +219,7 @@ class _Usage:
             else:
                 item = request.resource or ""
                 self.of_resource[request.provider, item] += amount
+                self.borrowed[item] += amount
             stated = prices.get((request.provider, request.kind, item))
             self._cost(
                 f"request {request.id}", request.provider, request.price_per_hour, stated, amount

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from math import lcm
 from typing import Final, NamedTuple
 
-from xce.domain.formats.policy import Pause, PolicyInput
+from xce.domain.formats.policy import Pause, PolicyInput, SharedTerms
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy.bounds import UNBOUNDED, Bound, Bounds
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_id
-from xce.domain.policy.times import clock
+from xce.domain.policy.times import clock, later
 from xce.domain.values import natural_key
 
 #: Why a pause was made is what a provider said: text of any length.
@@ -164,16 +165,28 @@ def _resource_offer(
     inputs: PolicyInput, provider: ProviderDescription, offer: ResourceOffer, bounds: Bounds
 ) -> Offer:
     unknown = offer.capacity is None
+    step = offer.step
     closed = _paused(inputs.pauses, provider.name, offer.name, inputs.now)
+    for terms in inputs.shared:
+        if terms.name == offer.name:
+            step = lcm(step, terms.step)
+            closed = closed or _too_soon(terms, inputs.now)
     return Offer(
         provider,
         Kind.COUNTABLE,
         offer.name,
         provider.price_of(offer),
-        Sizes.of(offer.step, offer.step),
+        Sizes.of(step, step),
         [] if unknown else bounds.of_resource(provider, offer),
         closed if closed is not None or not unknown else "its capacity is unknown",
     )
+
+
+def _too_soon(terms: SharedTerms, now: datetime) -> str | None:
+    """Return until when demand has to last before more is borrowed, if that is not over."""
+    if terms.wanted_since is None or now - terms.wanted_since >= terms.borrow_after:
+        return None
+    return f"the demand has to last until {clock(later(terms.wanted_since, terms.borrow_after))}"
 
 
 def _paused(pauses: Iterable[Pause], provider: str, item: str, now: datetime) -> str | None:

@@ -1,15 +1,24 @@
-"""Which borrowed amounts go back: what stayed unused, in steps, the dearest grants first, past their hold."""
+"""Which borrowed amounts go back: what stayed unused, as the rules of sharing choose it; and why the rest stays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
+from math import lcm
 
-from xce.domain.formats.policy import Decision, DecisionKind, GrantEntry, GrantPart, PolicyInput
+from xce.domain.formats.policy import (
+    Decision,
+    DecisionKind,
+    GrantEntry,
+    GrantPart,
+    PolicyInput,
+    SharedTerms,
+)
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.policy import facts, money
-from xce.domain.policy.times import clock, later
+from xce.domain.policy.times import later
 from xce.domain.provisioning.grant import GrantState
+from xce.domain.sharing.lending import Lent, choose
 from xce.domain.values import natural_key
 
 
@@ -31,16 +40,27 @@ def reclaim_counts(inputs: PolicyInput) -> tuple[list[Decision], list[Decision]]
     for resource in sorted(unused, key=natural_key):
         if not unused[resource]:
             continue
+        chosen: list[tuple[Lent, int]] = []
         why = _why_keep_all(inputs, resource)
         if why is None:
-            chosen, why = _choose(inputs, resource, unused[resource])
-            returns += _returns(inputs, resource, chosen)
-        else:
-            chosen = []
-        rest = unused[resource] - sum(part.amount for _, part in chosen)
-        if rest and why:
+            chosen, kept = choose(
+                _lent(inputs, resource),
+                unused[resource],
+                now=inputs.now,
+                idle_return_after=terms_of(inputs, resource).idle_return_after,
+            )
+            why = "; ".join(each.why for each in kept) or "no further grant could go back"
+            returns += _returns(resource, chosen)
+        rest = unused[resource] - sum(amount for _, amount in chosen)
+        if rest:
             holds.append(_hold(resource, rest, why))
     return returns, holds
+
+
+def terms_of(inputs: PolicyInput, resource: str) -> SharedTerms:
+    """Return what the site has set for a resource."""
+    found = (terms for terms in inputs.shared if terms.name == resource)
+    return next(found, SharedTerms(name=resource))
 
 
 # ----------------------------------------------------------------------- rules
@@ -57,72 +77,41 @@ def _why_keep_all(inputs: PolicyInput, resource: str) -> str | None:
     ]
     if asks:
         return f"request {min(asks, key=natural_key)} for it is open"
+    terms = terms_of(inputs, resource)
+    if terms.blind:
+        return "what is really in use is not seen now"
+    if terms.over:
+        return f"{terms.over} more are occupied than there are"
     return None
 
 
-def _choose(
-    inputs: PolicyInput, resource: str, unused: int
-) -> tuple[list[tuple[GrantEntry, GrantPart]], str | None]:
-    """Return which parts of which grants go back, and why the rest stays."""
-    terms = _terms_of(inputs.providers, resource)
-    grants = [
-        grant
+def _lent(inputs: PolicyInput, resource: str) -> list[Lent]:
+    lenders = _lenders_of(inputs.providers, resource)
+    terms = terms_of(inputs, resource)
+    return [
+        _one_lent(grant, lenders.get(grant.provider, _Terms()), terms)
         for grant in inputs.inventory.grants
-        if grant.resource == resource
-        and grant.state is GrantState.ACTIVE
-        and facts.usable(grant) > 0
+        if grant.resource == resource and grant.state is GrantState.ACTIVE
     ]
-    grants.sort(key=lambda grant: _dearest_first(grant, terms.get(grant.provider, _Terms())))
-    chosen: list[tuple[GrantEntry, GrantPart]] = []
-    whys: list[str] = []
-    left = unused
-    for grant in grants:
-        term = terms.get(grant.provider, _Terms())
-        if why := _in_hold(grant, term, inputs.now):
-            whys.append(why)
-            continue
-        has = facts.usable(grant)
-        amount = _part(has, left, term)
-        if amount:
-            chosen.append((grant, GrantPart(grant=grant.id, amount=amount)))
-            left -= amount
-        if left and amount < has:
-            whys.append(_why_no_part(grant, left, term))
-    return chosen, "; ".join(whys) or "no further grant could go back"
 
 
-def _part(has: int, left: int, term: _Terms) -> int:
-    """Return how much of a grant goes back: steps of it, or, where parts are not taken or make no step, all or nothing."""
-    if has <= left and (not term.parts or has < term.step):
-        return has
-    if not term.parts:
-        return 0
-    return min(has, left) // term.step * term.step
-
-
-def _why_no_part(grant: GrantEntry, left: int, term: _Terms) -> str:
-    if term.parts:
-        return f"{left} of grant {grant.id} are less than a step of {term.step}"
-    return f"grant {grant.id} of {facts.usable(grant)} goes back as a whole only"
-
-
-def _in_hold(grant: GrantEntry, term: _Terms, now: datetime) -> str | None:
-    end = later(grant.granted_at, term.minimum_hold)
+def _one_lent(grant: GrantEntry, lender: _Terms, terms: SharedTerms) -> Lent:
+    held_until = later(grant.granted_at, max(lender.minimum_hold, terms.min_hold))
     if grant.hold_until is not None:
-        end = max(end, grant.hold_until)
-    if now >= end:
-        return None
-    return f"grant {grant.id} is held until {clock(end)}"
+        held_until = max(held_until, grant.hold_until)
+    return Lent(
+        grant=grant.id,
+        lender=grant.provider,
+        usable=facts.usable(grant),
+        granted_at=grant.granted_at,
+        held_until=held_until,
+        price=grant.price_per_hour if grant.price_per_hour is not None else lender.price,
+        step=lcm(lender.step, terms.step),
+        parts=lender.parts,
+    )
 
 
-def _dearest_first(grant: GrantEntry, term: _Terms) -> tuple[object, ...]:
-    """Known prices first, the dearest of them first; then the oldest grant, then its id."""
-    price = grant.price_per_hour if grant.price_per_hour is not None else term.price
-    unknown = price is None
-    return (unknown, -(price or money.ZERO), grant.granted_at, natural_key(grant.id))
-
-
-def _terms_of(providers: Iterable[ProviderDescription], resource: str) -> dict[str, _Terms]:
+def _lenders_of(providers: Iterable[ProviderDescription], resource: str) -> dict[str, _Terms]:
     return {
         provider.name: _Terms(
             offer.step,
@@ -137,28 +126,18 @@ def _terms_of(providers: Iterable[ProviderDescription], resource: str) -> dict[s
 
 
 # ------------------------------------------------------------------- decisions
-def _returns(
-    inputs: PolicyInput, resource: str, chosen: list[tuple[GrantEntry, GrantPart]]
-) -> Iterable[Decision]:
-    terms = _terms_of(inputs.providers, resource)
-    for provider in dict.fromkeys(grant.provider for grant, _ in chosen):
-        parts = [(grant, part) for grant, part in chosen if grant.provider == provider]
-        stated = terms.get(provider, _Terms()).price
-        prices = [
-            grant.price_per_hour if grant.price_per_hour is not None else stated
-            for grant, _ in parts
-        ]
-        amount = sum(part.amount for _, part in parts)
+def _returns(resource: str, chosen: list[tuple[Lent, int]]) -> Iterable[Decision]:
+    for provider in dict.fromkeys(lent.lender for lent, _ in chosen):
+        parts = [(lent, part) for lent, part in chosen if lent.lender == provider]
+        amount = sum(part for _, part in parts)
         yield Decision(
             kind=DecisionKind.RETURN,
             provider=provider,
             resource=resource,
             amount=amount,
-            grants=tuple(part for _, part in parts),
+            grants=tuple(GrantPart(grant=lent.grant, amount=part) for lent, part in parts),
             reason=f"{amount} of {resource} unused for the whole idle time, past the hold",
-            cost_per_hour=money.cost_of(
-                (price, part.amount) for price, (_, part) in zip(prices, parts, strict=True)
-            ),
+            cost_per_hour=money.cost_of((lent.price, part) for lent, part in parts),
         )
 
 

@@ -90,7 +90,8 @@ def wanted(inputs: PolicyInput) -> Wanted:
         items[Kind.COUNTABLE, count.name] = Want(
             Kind.COUNTABLE, count.name, count.amount, _units_asked_since(inputs, count.name)
         )
-    return Wanted(tuple(_in_job_order(demand, items, stretches)), items)
+    lots = [*_in_job_order(demand, items, stretches), *_headroom(inputs, items)]
+    return Wanted(tuple(lots), items)
 
 
 def jobs_of(demand: Demand) -> tuple[str, ...]:
@@ -101,6 +102,19 @@ def jobs_of(demand: Demand) -> tuple[str, ...]:
             *(_Part(job.order, job.job, job.amount) for c in demand.countable for job in c.jobs),
         ]
     )
+
+
+def _headroom(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Iterator[Lot]:
+    """Yield what is missing of the headroom of each elastic resource, behind all jobs, and count it as wanted."""
+    for terms in sorted(inputs.shared, key=lambda terms: natural_key(terms.name)):
+        if not terms.headroom or terms.spare is None:
+            continue
+        key = Kind.COUNTABLE, terms.name
+        before = items.get(key, Want(*key, 0, 0))
+        missing = min(terms.headroom, terms.headroom - terms.spare) - before.asked_since
+        if missing > 0:
+            items[key] = Want(*key, before.amount + missing, before.asked_since)
+            yield Lot(*key, missing, len(inputs.demand.hosts) + len(items), ())
 
 
 # ------------------------------------------------------------- asked since (D7)
