@@ -1,15 +1,19 @@
 """What the core needs from the world, as small protocols; adapters and the simulator fulfil them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from xce.domain.errors import AdapterError
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Head, Recorded
 from xce.domain.formats.base import Amount, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.session_result import Allocation
+from xce.domain.formats.snapshot import Snapshot
 
 A = TypeVar("A", bound=Aggregate[Any])
 
@@ -275,6 +279,19 @@ class Provider(Protocol):
 class FullProvider(Provider, Protocol):
     """What a provisioner runs. What a provider cannot do (see its capabilities) it answers with None: unknown, not nothing."""
 
+    def recall(self, tag: str, kind: Kind) -> "Accepted | Refused | None":
+        """Return what was answered to an ask that was made from this machine, without asking; None: it is not known here.
+
+        Raises ``TransientError`` where it was made and its answer cannot be read.
+        """
+        ...
+
+    def statuses(
+        self, ids: Iterable[str], now: datetime
+    ) -> "Mapping[str, StatusAnswer | AdapterError]":
+        """Return where requests are, by the provider's id, in as few calls as may be; the error of an id is its value."""
+        ...
+
     def describe(self, now: datetime) -> ProviderDescription | None:
         """Return what the provider says of itself; None: nothing new, the last good description holds."""
         ...
@@ -285,4 +302,77 @@ class FullProvider(Provider, Protocol):
 
     def take_backs(self, machines: Mapping[str, str], now: datetime) -> tuple[TakeBack, ...]:
         """Return which machines it takes back; ``machines``: names of those we have, by id."""
+        ...
+
+
+# ---------------------------------------------------------------- batch systems
+@dataclass(frozen=True, slots=True)
+class ExpectedHost:
+    """A host that was granted and has not joined yet, so that a batch system can prepare for it.
+
+    Attributes:
+        instance: our id.
+        machine: the provider's id.
+        name: that it is expected under; None: the provider has not said.
+        since: when it was granted.
+        attributes: that its template promises.
+        provides: amounts that its template promises, in base units.
+    """
+
+    instance: str
+    machine: str | None
+    name: str | None
+    template: str
+    since: datetime
+    attributes: Mapping[str, bool | int | Decimal | str]
+    provides: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerOrders:
+    """What a batch system is to do after a session: wishes for now, which replace those of before.
+
+    Attributes:
+        position: log position of the session.
+        close: hosts that take no new work any more; their state becomes draining.
+        open: hosts that were drained and take work again.
+        remove: hosts whose instances are gone.
+        requeue: jobs that go back into the queue.
+        start: jobs that start, and where; for a batch system that lets us place its jobs.
+        expected: hosts on their way.
+    """
+
+    position: int
+    close: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
+    requeue: tuple[str, ...] = ()
+    start: tuple[Allocation, ...] = ()
+    expected: tuple[ExpectedHost, ...] = ()
+
+
+class SchedulerSource(Protocol):
+    """A batch system: what it shows, and what it is told.
+
+    Every method raises ``TransientError`` when a retry may help and ``PermanentError`` when it cannot; no other error leaves it.
+    """
+
+    def view(self) -> Snapshot | None:
+        """Return the newest view of hosts, rules and jobs; None: there is none yet. May be repeated.
+
+        Its position, catalog and the totals of elastic resources are not read: those are the controller's. A host that a provider created
+        names its instance or machine, or has a boot time.
+        """
+        ...
+
+    def obey(self, orders: SchedulerOrders) -> None:
+        """Carry orders out, or show them to whoever does; may be repeated."""
+        ...
+
+    def wait(self, timeout_s: float) -> None:
+        """Return when there may be a newer view, or after the time."""
+        ...
+
+    def close(self) -> None:
+        """Let go; may be repeated."""
         ...

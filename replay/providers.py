@@ -5,13 +5,14 @@ order, such as who takes the last machine, depends on it. Time must not go back 
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from xce.domain.errors import AdapterError
 from xce.domain.formats.config import ProviderConfig
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.formats.simulated_provider import Delay
@@ -149,6 +150,16 @@ class SimulatedProvider:
         else:
             status = RequestStatus.COMPLETE_WITH_ERROR if made.refused else RequestStatus.COMPLETE
         return ReturnStatus(status, gone, tuple(sorted(made.refused.items())))
+
+    def recall(self, tag: str, kind: Kind) -> Accepted | Refused | None:
+        """It keeps no record on this side."""
+        return None
+
+    def statuses(
+        self, ids: Iterable[str], now: datetime
+    ) -> Mapping[str, StatusAnswer | AdapterError]:
+        """Return where requests are."""
+        return {one: self.status(one, now) for one in ids}
 
     def describe(self, now: datetime) -> ProviderDescription | None:
         """Return the description, which never changes."""

@@ -26,6 +26,8 @@ COMMANDS: Final = {
     "audit": Lazy("audit"),
     "config": Lazy("config"),
     "controller": Lazy("controller"),
+    "provisioner": Lazy("provisioner"),
+    "scheduler": Lazy("scheduler"),
     "licence": Lazy("licence"),
 }
 

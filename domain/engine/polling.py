@@ -20,7 +20,7 @@ from xce.domain.engine.calls import (
     Step,
     Steps,
 )
-from xce.domain.engine.commands import LoseTrack, MissJoin, SettleRequest, StartDrain, StartReturn
+from xce.domain.engine.commands import DrainHost, LoseTrack, MissJoin, SettleRequest, StartReturn
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import (
     GrantEntry,
@@ -31,7 +31,8 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Capabilities
 from xce.domain.policy.times import later
-from xce.domain.ports import Ask, GrantBack, IdSource
+from xce.domain.ports import Ask, GrantBack, IdSource, TakeBack
+from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import GIVEN_UP, RequestState
 
@@ -87,10 +88,10 @@ def poll(
         *_outcomes(inventory.requests, can, underway),
         Step(calls=tuple(_status_calls(inventory.requests, now, lifecycle))),
         *_settled(inventory.requests, now, lifecycle),
-        *_aged(inventory.instances, now, lifecycle),
+        *(() if settings.freeze else _aged(inventory.instances, now, lifecycle)),
         *((Step(looks=(Look(draining),)),) if draining else ()),
         *_never_joined(inventory.instances, now, settings),
-        *give_back(_useless(inventory.instances, now), "never joined", ids),
+        *(() if settings.freeze else _useless(inventory.instances, now, ids)),
         Step(calls=tuple(_return_calls(inventory.instances, inventory.grants, underway))),
     )
 
@@ -189,8 +190,33 @@ def _aged(
         if entry.state is InstanceState.JOINED and is_aged(entry, now, lifecycle):
             limit = lifecycle.host_age_limit
             assert limit is not None, "something is only too old where there is a limit"
-            drain = StartDrain(entry.id, f"older than {minutes(limit)}")
-            yield Step((drain,), looks=(Look((entry.id,)),))
+            assert entry.host is not None, "what has joined has a host"
+            # Unlike an idle host's, this drain waits for the jobs.
+            yield Step((DrainHost(entry.host, entry.id, f"older than {minutes(limit)}"),))
+
+
+def taken_back(
+    notices: Iterable[TakeBack], instances: Iterable[InstanceEntry], now: datetime
+) -> Steps:
+    """Drain what the provider takes back; jobs that still run when the grace is over are requeued."""
+    mine = {machine_of(entry): entry for entry in instances}
+    steps: list[Step] = []
+    for notice in notices:
+        entry = mine.get(notice.machine)
+        if entry is None or entry.state is not InstanceState.JOINED or entry.host is None:
+            continue  # unknown, on its way, or going back already
+        if notice.grace_s is None:
+            drain = DrainHost(entry.host, entry.id, "its provider takes it back")
+        else:
+            drain = DrainHost(
+                entry.host,
+                entry.id,
+                f"its provider takes it back in {notice.grace_s} s",
+                later(now, timedelta(seconds=notice.grace_s)),
+                AtDeadline.REQUEUE,
+            )
+        steps.append(Step((drain,)))
+    return tuple(steps)
 
 
 def is_aged(entry: InstanceEntry, now: datetime, lifecycle: LifecycleSettings) -> bool:
@@ -208,11 +234,14 @@ def _never_joined(
             yield Step((MissJoin(entry.id, why),))
 
 
-def _useless(instances: Iterable[InstanceEntry], now: datetime) -> Iterator[InstanceEntry]:
-    for entry in instances:
-        held = entry.hold_until is not None and now < entry.hold_until
-        if entry.state is InstanceState.NEVER_JOINED and not held:
-            yield entry
+def _useless(instances: Iterable[InstanceEntry], now: datetime, ids: IdSource) -> Steps:
+    useless = (
+        entry
+        for entry in instances
+        if entry.state is InstanceState.NEVER_JOINED
+        and (entry.hold_until is None or entry.hold_until <= now)
+    )
+    return give_back(useless, "never joined", ids)
 
 
 def minutes(length: timedelta) -> str:

@@ -6,7 +6,7 @@ moment and started elsewhere goes on from the log alone. The driver (a daemon, o
 comes back as a message. What is due is in ``polling``, what a listing means in ``reconciliation``.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -218,14 +218,13 @@ class Provisioner:
         self,
         busy: Mapping[str, bool],
         inventory: Inventory,
-        keep_closed: Container[str] = frozenset(),
     ) -> Steps:
-        """Go on after a look: hosts with a job open again, but those to keep closed; the others go back."""
+        """Go on after a look: hosts with a job open again, the others go back."""
         view = _View.of(inventory)
         reopened = tuple(
             Step((Reopen(instance, "a job had started on it"),))
             for instance, has_job in busy.items()
-            if has_job and instance not in keep_closed
+            if has_job
         )
         free = [view.instances[instance] for instance, has_job in busy.items() if not has_job]
         return (*reopened, *give_back(free, "drained", self._ids))
@@ -255,11 +254,17 @@ class Provisioner:
                     f"{type(answer).__name__} is no answer to {type(call).__name__}"
                 )
 
-    def failed(self, call: Call, why: str) -> Steps:
-        """Go on after a call without an answer: whether an ask had an effect is unknown; the rest is polled again."""
-        if isinstance(call, AskCall):
-            return (Step((LoseTrack(call.ask.tag, cut(why)),)),)
-        return ()
+    def failed(self, call: Call, why: str, suspect: str | None = None) -> Steps:
+        """Go on after a call without an answer: whether an ask had an effect is unknown; the rest is polled again.
+
+        ``suspect``: a request id that came with the failure; it is asked after (field case F19).
+        """
+        if not isinstance(call, AskCall):
+            return ()
+        lost = LoseTrack(call.ask.tag, cut(why))
+        if suspect is not None and is_name(suspect):
+            return (Step((lost, AcceptRequest(call.ask.tag, suspect))),)
+        return (Step((lost,)),)
 
     # -------------------------------------------------------------------- polls
     def poll(

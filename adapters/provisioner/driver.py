@@ -1,0 +1,503 @@
+"""One provider: intents made durable, calls made one after the other, answers recorded. No threads and no waiting in here.
+
+It does what the engine says, in the order that makes every death harmless: a call follows its durable intent, under the lease epoch
+that the intent was written under; an answer is recorded before the next call. What cannot be recorded is found again by a poll.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+from typing import Protocol
+
+import structlog
+
+from xce.adapters.providers.errors import OutcomeUnknownError
+from xce.adapters.provisioner.books import Books, is_about_the_lease
+from xce.domain.engine.calls import (
+    AnyCall,
+    AskCall,
+    Call,
+    GiveBackCall,
+    ListCall,
+    StatusCall,
+    Step,
+    make,
+)
+from xce.domain.engine.commands import Command, DescribeProvider, RefuseRequest
+from xce.domain.engine.polling import Underway, is_unknown, taken_back
+from xce.domain.engine.provisioner import Provisioner
+from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
+from xce.domain.errors import AdapterError, RejectedError, TransientError
+from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.policy import Inventory, PolicySettings, RequestEntry
+from xce.domain.formats.provider import Capabilities, ProviderDescription
+from xce.domain.formats.rest import Supply
+from xce.domain.ports import Ask, Clock, FullProvider, IdSource
+from xce.domain.provisioning.drain import DrainState
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.request import RequestState
+
+_LOG = structlog.get_logger("xce.provisioner")
+#: States of machines that a provider may take back.
+_THERE = frozenset({InstanceState.STARTING, InstanceState.JOINED, InstanceState.DRAINING})
+
+
+class LeaseView(Protocol):
+    """Whether we may act."""
+
+    def epoch(self, provider: str) -> int | None:
+        """Return the epoch under which we may act on a provider now; None: we may not."""
+        ...
+
+    def lost(self, provider: str) -> None:
+        """It is somebody else's, or nobody's."""
+        ...
+
+
+class Watch(Protocol):
+    """Told what happens, for metrics."""
+
+    def called(self, provider: str, call: str, outcome: str, seconds: float) -> None:
+        """A call was made."""
+        ...
+
+    def held_back(self, provider: str, why: str | None) -> None:
+        """Losses that a listing shows are not believed yet; None: nothing is held back."""
+        ...
+
+
+class NoWatch:
+    """Looks away."""
+
+    def called(self, provider: str, call: str, outcome: str, seconds: float) -> None:
+        """Nothing."""
+
+    def held_back(self, provider: str, why: str | None) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all drivers of a process share.
+
+    Attributes:
+        elapsed_s: the monotonic clock.
+        pause: wait so many seconds before a try is repeated; False: do not repeat it, we are stopping.
+    """
+
+    books: Books
+    leases: LeaseView
+    engine: Provisioner
+    ids: IdSource
+    clock: Clock
+    elapsed_s: Callable[[], float]
+    pause: Callable[[float], bool]
+    policy: PolicySettings
+    lifecycle: LifecycleSettings
+    watch: Watch = field(default_factory=NoWatch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    epoch: int
+    call: AnyCall
+
+
+class Driver:
+    """Does all that concerns one provider. Any thread may ``submit``; all else is for one thread."""
+
+    def __init__(self, name: str, provider: FullProvider, around: Surroundings) -> None:
+        self.name = name
+        self._provider = provider
+        self._around = around
+        self._queue: deque[_Queued] = deque()
+        self._asks: set[str] = set()
+        self._returns: set[str] = set()
+        self._lock = Lock()
+        self._wrote_s = float("-inf")
+        self._sightings = Sightings()
+
+    # ---------------------------------------------------------------- messages in
+    def submit(self, steps: Iterable[Step]) -> None:
+        """Make steps durable, one by one, and put their calls into the queue."""
+        for step in steps:
+            if not self._submit(step):
+                return
+
+    def _submit(self, step: Step, *, insist: bool = False) -> bool:
+        """Do one step; return whether to go on with the next."""
+        epoch = self._around.leases.epoch(self.name)
+        if epoch is None:
+            return False
+        self._announce(step.calls)
+        try:
+            done = not step.commands or self._recorded(step, epoch, insist=insist)
+        except BaseException:
+            self._forget(step.calls)
+            raise
+        if not done:
+            self._forget(step.calls)
+        elif step.calls:
+            with self._lock:
+                self._queue.extend(_Queued(epoch, call) for call in step.calls)
+        return self._around.leases.epoch(self.name) is not None
+
+    def _recorded(self, step: Step, epoch: int, *, insist: bool) -> bool:
+        """Make the commands durable; return whether the calls may follow."""
+        try:
+            self._record(step.commands, epoch, insist=insist)
+        except RejectedError as error:
+            if is_about_the_lease(error):
+                self._lose_lease(error)
+                return False
+            _LOG.info(
+                "step refused",
+                provider=self.name,
+                command=type(step.commands[0]).__name__,
+                why=str(error),
+            )
+            if step.otherwise:
+                return self._recorded(Step(step.otherwise), epoch, insist=insist) and False
+            return False
+        except TransientError as error:
+            # Perhaps it is recorded all the same: a poll will find it, and look up what became of it.
+            _LOG.warning("step not recorded", provider=self.name, error=str(error))
+            return False
+        return True
+
+    def _record(self, commands: tuple[Command, ...], epoch: int, *, insist: bool) -> None:
+        """Record; an answer is insisted on as long as we may act, since nobody else knows it."""
+        while True:
+            try:
+                self._around.books.record(commands, {self.name: epoch})
+                return
+            except TransientError:
+                if not insist or not self._around.pause(1.0):
+                    raise
+                if self._around.leases.epoch(self.name) != epoch:
+                    raise
+            finally:
+                self._wrote_s = self._around.elapsed_s()
+
+    def _lose_lease(self, error: RejectedError) -> None:
+        _LOG.warning("lease lost", provider=self.name, error=str(error))
+        self._around.leases.lost(self.name)
+
+    # ------------------------------------------------------------------- the queue
+    @property
+    def waiting(self) -> int:
+        """How many calls wait."""
+        with self._lock:
+            return len(self._queue)
+
+    def drop(self) -> None:
+        """Forget what waits: we may not act any more."""
+        with self._lock:
+            self._queue.clear()
+            self._asks.clear()
+            self._returns.clear()
+        self._sightings = Sightings()
+
+    def withdraw(self) -> None:
+        """End the requests whose asks still wait: we stop, and know that they were never made."""
+        with self._lock:
+            tags = [
+                (one.epoch, one.call.ask.tag)
+                for one in self._queue
+                if isinstance(one.call, AskCall)
+            ]
+            self._queue.clear()
+        for epoch, tag in tags:
+            if self._around.leases.epoch(self.name) == epoch:
+                why = "the provisioner stopped before it asked"
+                self._submit(Step((RefuseRequest(tag, why),)))
+
+    def work(self) -> bool:
+        """Make the next call that waits, and record its answer; return whether there was one."""
+        batch = self._next()
+        if not batch:
+            return False
+        epoch, calls = batch[0].epoch, [one.call for one in batch]
+        try:
+            if self._around.leases.epoch(self.name) != epoch:
+                return True  # the intents of another epoch are looked up, not carried out
+            first = calls[0]
+            if isinstance(first, ListCall):
+                self.reconcile()
+            elif isinstance(first, StatusCall):
+                self._ask_status([call for call in calls if isinstance(call, StatusCall)])
+            else:
+                self._call(first)
+        finally:
+            self._forget(calls)
+        return True
+
+    def _next(self) -> list[_Queued]:
+        """Return the next call; of status calls, all that follow one another."""
+        with self._lock:
+            if not self._queue:
+                return []
+            batch = [self._queue.popleft()]
+            while (
+                isinstance(batch[0].call, StatusCall)
+                and self._queue
+                and isinstance(self._queue[0].call, StatusCall)
+                and self._queue[0].epoch == batch[0].epoch
+            ):
+                batch.append(self._queue.popleft())
+            return batch
+
+    def _announce(self, calls: Iterable[AnyCall]) -> None:
+        """Say what we are at before it is durable: a poll in between must not take it for something left by the dead."""
+        with self._lock:
+            for call in calls:
+                if isinstance(call, AskCall):
+                    self._asks.add(call.ask.tag)
+                elif isinstance(call, GiveBackCall):
+                    self._returns.add(call.return_id)
+
+    def _forget(self, calls: Iterable[AnyCall]) -> None:
+        with self._lock:
+            for call in calls:
+                if isinstance(call, AskCall):
+                    self._asks.discard(call.ask.tag)
+                elif isinstance(call, GiveBackCall):
+                    self._returns.discard(call.return_id)
+
+    # ----------------------------------------------------------------------- calls
+    def _call(self, call: Call) -> None:
+        around = self._around
+        began = around.elapsed_s()
+        try:
+            answer = make(call, self._provider, around.clock.now())
+        except AdapterError as error:
+            suspect = error.suspect if isinstance(error, OutcomeUnknownError) else None
+            self._failed(call, error, began)
+            following = around.engine.failed(call, str(error), suspect)
+        else:
+            self._answered(call, type(answer).__name__.lower(), began)
+            following = around.engine.answered(call, answer, around.clock.now(), around.policy)
+        self._follow(following)
+
+    def _ask_status(self, calls: Sequence[StatusCall]) -> None:
+        around = self._around
+        began = around.elapsed_s()
+        ids = [call.provider_request_id for call in calls]
+        try:
+            answers = self._provider.statuses(ids, around.clock.now())
+        except AdapterError as error:
+            self._failed(calls[0], error, began)
+            return
+        for call in calls:
+            answer = answers.get(call.provider_request_id)
+            if answer is None or isinstance(answer, AdapterError):
+                self._failed(call, answer or TransientError("no answer"), began)
+                continue
+            self._answered(call, answer.status, began)
+            self._follow(around.engine.answered(call, answer, around.clock.now(), around.policy))
+
+    def _follow(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if not self._submit(step, insist=True):
+                return
+
+    def _answered(self, call: AnyCall, outcome: str, began: float) -> None:
+        seconds = self._around.elapsed_s() - began
+        self._around.watch.called(self.name, type(call).__name__, outcome, seconds)
+        _LOG.info(
+            "provider answered",
+            provider=self.name,
+            call=type(call).__name__,
+            subject=_subject(call),
+            outcome=outcome,
+            seconds=round(seconds, 3),
+        )
+
+    def _failed(self, call: AnyCall, error: AdapterError, began: float) -> None:
+        seconds = self._around.elapsed_s() - began
+        self._around.watch.called(self.name, type(call).__name__, error.code, seconds)
+        _LOG.warning(
+            "provider did not answer",
+            provider=self.name,
+            call=type(call).__name__,
+            subject=_subject(call),
+            code=error.code,
+            error=str(error),
+            seconds=round(seconds, 3),
+        )
+
+    # ---------------------------------------------------------------- what is due
+    def poll(self) -> None:
+        """Put everything that is due into the queue."""
+        around = self._around
+        supply = around.books.supply(self._wrote_s)
+        inventory = inventory_of(supply, self.name)
+        self._recall(inventory)
+        now = around.clock.now()
+        with self._lock:
+            underway = Underway(frozenset(self._asks), frozenset(self._returns))
+        able = _capabilities(supply, self.name)
+        steps = around.engine.poll(
+            inventory,
+            now,
+            policy_of(around.policy, supply),
+            lifecycle=around.lifecycle,
+            capabilities={self.name: able},
+            underway=underway,
+        )
+        self.submit(steps)
+        self._give_back_what_is_empty(supply, inventory)
+        self._ask_for_take_backs(inventory, now)
+
+    def _recall(self, inventory: Inventory) -> None:
+        """Find the answers that a predecessor on this machine has heard and not recorded."""
+        around = self._around
+        for entry in inventory.requests:
+            if entry.state is not RequestState.INTENDED or not is_unknown(entry):
+                continue
+            with self._lock:
+                if entry.id in self._asks:
+                    continue
+            call = AskCall(self.name, _ask_of(entry))
+            try:
+                answer = self._provider.recall(entry.id, entry.kind)
+            except AdapterError as error:
+                suspect = error.suspect if isinstance(error, OutcomeUnknownError) else None
+                if suspect is not None:
+                    self._follow(around.engine.failed(call, str(error), suspect))
+                continue
+            if answer is not None:
+                self._follow(
+                    around.engine.answered(call, answer, around.clock.now(), around.policy)
+                )
+
+    def _give_back_what_is_empty(self, supply: Supply, inventory: Inventory) -> None:
+        """Give back the hosts that their scheduler has closed and found empty; it opens those on which a job slipped in."""
+        draining = {
+            entry.id for entry in inventory.instances if entry.state is InstanceState.DRAINING
+        }
+        empty = {
+            drain.instance: False
+            for drain in supply.drains
+            if drain.state is DrainState.EMPTY and drain.instance in draining and drain.instance
+        }
+        if empty and not supply.site.frozen:
+            self.submit(self._around.engine.looked(empty, inventory))
+
+    def _ask_for_take_backs(self, inventory: Inventory, now: datetime) -> None:
+        there = {
+            entry.machine: entry.name or entry.machine
+            for entry in inventory.instances
+            if entry.state in _THERE and entry.machine is not None
+        }
+        if not there or self._around.leases.epoch(self.name) is None:
+            return
+        try:
+            notices = self._provider.take_backs(there, now)
+        except AdapterError as error:
+            _LOG.warning("take-backs unknown", provider=self.name, error=str(error))
+            return
+        if notices:
+            self.submit(taken_back(notices, inventory.instances, now))
+
+    def reconcile(self) -> None:
+        """Compare what the provider has with what we have."""
+        around = self._around
+        if around.leases.epoch(self.name) is None:
+            return
+        inventory = inventory_of(around.books.supply(self._wrote_s), self.name)
+        orphans = around.books.orphans(self.name)
+        asked_at, began = around.clock.now(), around.elapsed_s()
+        call = ListCall(self.name)
+        try:
+            holdings = self._provider.holdings(asked_at)
+        except AdapterError as error:
+            self._failed(call, error, began)
+            self._sightings = forget(self._sightings)
+            return
+        if holdings is None:
+            return
+        self._answered(call, f"{len(holdings)} held", began)
+        with self._lock:
+            asking = frozenset(self._asks)
+        steps, self._sightings = reconcile(
+            Listing(self.name, holdings, asked_at),
+            inventory,
+            self._sightings,
+            around.ids,
+            lifecycle=around.lifecycle,
+            orphans=orphans,
+            asking=asking,
+        )
+        around.watch.held_back(self.name, self._sightings.held)
+        if self._sightings.held is not None:
+            _LOG.error("losses held back", provider=self.name, why=self._sightings.held)
+        self.submit(steps)
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether the last listing left something that only the next one can confirm."""
+        return bool(self._sightings.missing or self._sightings.unowned)
+
+    def describe(self) -> None:
+        """Ask the provider what it offers; what it cannot say now, it has said before."""
+        epoch = self._around.leases.epoch(self.name)
+        if epoch is None:
+            return
+        began = self._around.elapsed_s()
+        try:
+            description = self._provider.describe(self._around.clock.now())
+        except AdapterError as error:
+            _LOG.warning("description unknown", provider=self.name, error=str(error))
+            return
+        if description is None:
+            return
+        self._around.watch.called(
+            self.name, "DescribeCall", "answered", self._around.elapsed_s() - began
+        )
+        self.submit((Step((DescribeProvider(description),)),))
+
+
+def inventory_of(supply: Supply, provider: str) -> Inventory:
+    """Return what is asked of, and held from, one provider."""
+    inventory = supply.inventory
+    return Inventory(
+        requests=tuple(one for one in inventory.requests if one.provider == provider),
+        instances=tuple(one for one in inventory.instances if one.provider == provider),
+        grants=tuple(one for one in inventory.grants if one.provider == provider),
+    )
+
+
+def description_of(supply: Supply, provider: str) -> ProviderDescription | None:
+    """Return what a provider last said of itself; None: it never did."""
+    return next((one.description for one in supply.providers if one.name == provider), None)
+
+
+def policy_of(settings: PolicySettings, supply: Supply) -> PolicySettings:
+    """Return the settings, frozen while the site is."""
+    return settings.model_copy(update={"freeze": True}) if supply.site.frozen else settings
+
+
+def _capabilities(supply: Supply, provider: str) -> Capabilities:
+    description = description_of(supply, provider)
+    return Capabilities() if description is None else description.capabilities
+
+
+def _ask_of(entry: RequestEntry) -> Ask:
+    item = entry.template if entry.template is not None else entry.resource
+    assert item is not None, "a request is for a template or a resource"
+    return Ask(entry.id, entry.kind, item, entry.amount)
+
+
+def _subject(call: AnyCall) -> str:
+    match call:
+        case AskCall():
+            return call.ask.tag
+        case StatusCall():
+            return call.request
+        case ListCall():
+            return ""
+        case _:
+            return call.return_id

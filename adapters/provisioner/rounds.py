@@ -1,0 +1,190 @@
+"""Rounds of the policy: the newest demand becomes intents, each with the driver of its provider.
+
+Every instance decides over all providers that somebody acts on, and carries out what concerns its own: so two instances come to one
+plan without talking to each other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from threading import Event, Lock
+from typing import Final, Protocol
+
+import structlog
+
+from xce.adapters.provisioner.books import Books
+from xce.adapters.provisioner.driver import Driver, policy_of
+from xce.domain.engine.calls import Step
+from xce.domain.engine.commands import RecordDecision
+from xce.domain.engine.provisioner import Provisioner
+from xce.domain.errors import XceError
+from xce.domain.formats.config import PolicyConfig
+from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
+from xce.domain.formats.provisioner_config import Rhythm
+from xce.domain.formats.rest import DemandMessage, Supply
+from xce.domain.formats.session_result import Demand, Idle, SessionResult
+from xce.domain.provisioning.lease import LeaseState
+
+_LOG = structlog.get_logger("xce.provisioner")
+_NO_DEMAND: Final = Demand()
+_NOT_IDLE: Final = Idle()
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A session result, and since when it counts, on the monotonic clock; None: demand is unknown."""
+
+    result: SessionResult | None
+    since_s: float
+    digest: str | None = None
+
+    @classmethod
+    def of(cls, message: DemandMessage, now_s: float) -> "Heard":
+        """Return what a message says."""
+        result = message.result
+        digest = None if result is None else sha256(result.to_json().encode()).hexdigest()
+        return cls(result, now_s - message.age_s, digest)
+
+
+class Newest:
+    """The newest demand; one that nobody took in time is skipped (SPEC P9)."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._heard: Heard | None = None
+        self.news = Event()
+
+    def put(self, heard: Heard) -> None:
+        """Replace what was there."""
+        with self._lock:
+            self._heard = heard
+        self.news.set()
+
+    def get(self) -> Heard | None:
+        """Return what is there; None: nothing was heard yet."""
+        with self._lock:
+            return self._heard
+
+
+class Watch(Protocol):
+    """Told what happens, for metrics."""
+
+    def decided(self, decision: Decision) -> None:
+        """Something was decided."""
+        ...
+
+
+class NoWatch:
+    """Looks away."""
+
+    def decided(self, decision: Decision) -> None:
+        """Nothing."""
+
+
+class Rounds:
+    """Decides again and again, in a thread of its own (``run``)."""
+
+    def __init__(
+        self,
+        books: Books,
+        engine: Provisioner,
+        drivers: Mapping[str, Driver],
+        newest: Newest,
+        policy: PolicyConfig,
+        rhythm: Rhythm,
+        *,
+        elapsed_s: Callable[[], float],
+        wake: Callable[[str], None],
+        watch: Watch | None = None,
+    ) -> None:
+        """Prepare; ``wake`` is told of each provider whose driver has something to do."""
+        self._books = books
+        self._engine = engine
+        self._drivers = drivers
+        self._newest = newest
+        self._policy = policy
+        self._settings = policy.settings()
+        self._rhythm = rhythm
+        self._elapsed_s = elapsed_s
+        self._wake = wake
+        self._watch = watch or NoWatch()
+        self._said: frozenset[str] = frozenset()
+
+    def run(self, stopping: Event) -> None:
+        """Decide when there is news, and now and then without, until told to stop."""
+        while not stopping.is_set():
+            self._newest.news.wait(self._rhythm.review.total_seconds())
+            self._newest.news.clear()
+            if stopping.is_set():
+                return
+            try:
+                self.once()
+            except XceError as error:
+                _LOG.warning("no round", error=str(error))
+            except Exception:  # noqa: BLE001 - the outermost loop: it says so and goes on
+                _LOG.exception("a round met a defect")
+            stopping.wait(self._rhythm.round.total_seconds())
+
+    def once(self) -> None:
+        """Decide once, and carry it out.
+
+        Raises:
+            TransientError: the controller cannot be reached.
+        """
+        supply = self._books.supply(self._elapsed_s())
+        inputs, digest = self.inputs(supply)
+        decisions, steps = self._engine.round(inputs, digest)
+        self._say(decisions)
+        by_provider: dict[str, list[Step]] = {}
+        for step in steps:
+            by_provider.setdefault(_provider_of(step), []).append(step)
+        for provider, some in by_provider.items():
+            driver = self._drivers.get(provider)
+            if driver is not None:
+                driver.submit(some)
+                self._wake(provider)
+
+    def inputs(self, supply: Supply) -> tuple[PolicyInput, str | None]:
+        """Return the input of a round, and the digest of the session result that it is about."""
+        heard = self._newest.get()
+        result = None if heard is None else heard.result
+        age_s = 0.0 if heard is None else max(0.0, self._elapsed_s() - heard.since_s)
+        acting = {one.provider for one in supply.leases if one.state is LeaseState.HELD}
+        return (
+            PolicyInput(
+                now=supply.now,
+                position=supply.position if result is None else result.position,
+                computed_at=None if result is None else supply.now - timedelta(seconds=age_s),
+                demand=_NO_DEMAND if result is None else result.demand,
+                idle=_NOT_IDLE if result is None else result.idle,
+                providers=tuple(one.description for one in supply.providers if one.name in acting),
+                inventory=supply.inventory,
+                budgets=self._policy.budgets,
+                pauses=tuple(pause for one in supply.providers for pause in one.pauses),
+                settings=policy_of(self._settings, supply),
+            ),
+            None if heard is None else heard.digest,
+        )
+
+    def _say(self, decisions: tuple[Decision, ...]) -> None:
+        """Log each decision; what is held back, once for as long as it is."""
+        held = frozenset(one.reason for one in decisions if one.kind is DecisionKind.HOLD)
+        for decision in decisions:
+            self._watch.decided(decision)
+            if decision.kind is DecisionKind.HOLD and decision.reason in self._said:
+                continue
+            _LOG.info(
+                "decided",
+                decision=decision.kind.value,
+                provider=decision.provider,
+                item=decision.template or decision.resource,
+                amount=decision.count if decision.count is not None else decision.amount,
+                reason=decision.reason,
+                jobs=len(decision.jobs),
+            )
+        self._said = held
+
+
+def _provider_of(step: Step) -> str:
+    return next(one.provider for one in step.commands if isinstance(one, RecordDecision))

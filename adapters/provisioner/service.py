@@ -1,0 +1,314 @@
+"""``xce provisioner``: one process with its providers, from start to a clean stop. It keeps no state that matters."""
+
+import os
+import signal
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Final
+
+import structlog
+
+from xce.adapters.client import ATTEMPTS, Client
+from xce.adapters.clock import SystemClock
+from xce.adapters.providers.script_provider import ScriptProvider
+from xce.adapters.provisioner.books import ClientBooks
+from xce.adapters.provisioner.driver import Driver, Surroundings
+from xce.adapters.provisioner.ids import UniqueIds
+from xce.adapters.provisioner.leases import LeaseKeeper, Leases
+from xce.adapters.provisioner.metrics import Metrics
+from xce.adapters.provisioner.rounds import Heard, Newest, Rounds
+from xce.adapters.provisioner.worker import Worker
+from xce.adapters.settings.load import read_model
+from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
+from xce.domain.engine.provisioner import Provisioner
+from xce.domain.errors import InputError, XceError
+from xce.domain.formats.provisioner_config import ControllerLink, ProvisionerConfig, problems
+from xce.domain.formats.rest import LeaseEntry
+from xce.domain.ports import FullProvider
+from xce.replay.providers import SimulatedProvider
+
+_LOG = structlog.get_logger("xce.provisioner")
+#: A stop waits so long for calls that are being made; longer ones are looked up by whoever acts next.
+STOP_WITHIN_S: Final = 10.0
+#: One reading of the supply serves all workers that look within this time.
+SUPPLY_GOOD_FOR_S: Final = 2.0
+TOKEN_VARIABLE: Final = "XCE_TOKEN"
+
+
+def read_provisioner_config(path: Path) -> ProvisionerConfig:
+    """Return the configuration in a YAML file, with the names of files resolved against its folder.
+
+    Raises:
+        InputError: it cannot be read, or is wrong; it lists every problem with its line.
+    """
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:
+        raise InputError.of(str(path), f"cannot be read: {error}") from None
+    config = read_model(raw, str(path), ProvisionerConfig, problems)
+    folder = path.absolute().parent
+
+    def placed(name: str | None) -> str | None:
+        return None if name is None else str(folder / name)
+
+    link = config.controller
+    return config.model_copy(
+        update={
+            "state": placed(config.state),
+            "controller": link.model_copy(
+                update={
+                    "token_file": placed(link.token_file),
+                    "ca": placed(link.ca),
+                    "certificate": placed(link.certificate),
+                    "key": placed(link.key),
+                }
+            ),
+            "scripts": tuple(
+                one.model_copy(update={"folder": placed(one.folder), "conf": placed(one.conf)})
+                for one in config.scripts
+            ),
+        }
+    )
+
+
+def token_of(link: ControllerLink) -> str | None:
+    """Return the token of the configuration; None: the certificate says who calls.
+
+    Raises:
+        InputError: the file cannot be read, or is empty.
+    """
+    if link.token_file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        token = Path(link.token_file).read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise InputError.of(link.token_file, f"cannot be read: {error}") from None
+    if not token:
+        raise InputError.of(link.token_file, "is empty; wanted a token")
+    return token
+
+
+def client_of(link: ControllerLink, *, attempts: int = ATTEMPTS) -> Client:
+    """Return a client of the controller; ``attempts``: tries of one call."""
+    pair = None if link.certificate is None or link.key is None else (link.certificate, link.key)
+    return Client(
+        link.addresses,
+        token=token_of(link),
+        ca=link.ca,
+        certificate=pair,
+        timeout_s=link.timeout.total_seconds(),
+        attempts=attempts,
+    )
+
+
+class ClientDesk:
+    """Leases over REST. Each call is tried once: the next renewal is the next try, and a frozen one must not come late."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def leases(self) -> Mapping[str, LeaseEntry]:
+        """Return the leases by provider."""
+        return {one.provider: one for one in self._client.leases()}
+
+    def take(self, provider: str, holder: str, term: timedelta) -> int:
+        """Take a lease; return its epoch."""
+        return self._client.command(TakeLease(provider, holder, term)).epochs[provider]
+
+    def renew(self, epochs: Mapping[str, int], holder: str) -> None:
+        """Renew leases, all or none."""
+        self._client.command(
+            *(RenewLease(provider, holder, epoch) for provider, epoch in epochs.items())
+        )
+
+    def release(self, provider: str, holder: str) -> None:
+        """Give a lease up."""
+        self._client.command(ReleaseLease(provider, holder))
+
+
+def make_providers(config: ProvisionerConfig, state: Path) -> dict[str, FullProvider]:
+    """Return the providers by name, each script provider with a folder of its own below ``state``.
+
+    Raises:
+        InputError: a secret is missing in the environment, or the folder cannot be made.
+    """
+    made: dict[str, FullProvider] = {}
+    for settings in config.scripts:
+        folder = state / settings.name.replace("/", "_")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError.of(str(folder), f"cannot be made: {error.strerror}") from None
+        made[settings.name] = ScriptProvider(settings, folder)
+    for simulated in config.simulated:
+        made[simulated.name] = SimulatedProvider(simulated, config.seed)
+    return made
+
+
+class ProvisionerService:
+    """One provisioner process, or the same in a thread of a test."""
+
+    def __init__(
+        self,
+        config: ProvisionerConfig,
+        *,
+        providers: Mapping[str, FullProvider] | None = None,
+        clock: SystemClock | None = None,
+    ) -> None:
+        """Make everything; nothing is called yet.
+
+        Raises:
+            InputError: a file or a secret is missing.
+        """
+        self.config = config
+        self.clock = clock or SystemClock()
+        self.metrics = Metrics()
+        self.leases = Leases(self.clock.elapsed_s)
+        self.port = 0
+        self._stopping = Event()
+        self._client = client_of(config.controller)
+        self._lease_client = client_of(config.controller, attempts=1)
+        self._stream_client = client_of(config.controller)
+        books = ClientBooks(self._client, self.clock, good_for_s=SUPPLY_GOOD_FOR_S)
+        ids = UniqueIds(self.clock)
+        engine = Provisioner(ids)
+        around = Surroundings(
+            books=books,
+            leases=self.leases,
+            engine=engine,
+            ids=ids,
+            clock=self.clock,
+            elapsed_s=self.clock.elapsed_s,
+            pause=lambda seconds: not self._stopping.wait(seconds),
+            policy=config.policy.settings(),
+            lifecycle=config.lifecycle,
+            watch=self.metrics,
+        )
+        made = make_providers(config, Path(config.state)) if providers is None else providers
+        self.workers = {
+            name: Worker(
+                Driver(name, provider, around),
+                self.leases,
+                config.rhythm,
+                elapsed_s=self.clock.elapsed_s,
+                stopping=self._stopping,
+            )
+            for name, provider in made.items()
+        }
+        self.newest = Newest()
+        self.rounds = Rounds(
+            books,
+            engine,
+            {name: worker.driver for name, worker in self.workers.items()},
+            self.newest,
+            config.policy,
+            config.rhythm,
+            elapsed_s=self.clock.elapsed_s,
+            wake=lambda name: self.workers[name].wake(),
+            watch=self.metrics,
+        )
+        self._keeper = LeaseKeeper(
+            ClientDesk(self._lease_client),
+            self.leases,
+            self.workers,
+            holder=config.name,
+            term=config.rhythm.lease_term,
+            elapsed_s=self.clock.elapsed_s,
+            taken=lambda name: self.workers[name].wake(),
+        )
+        self.metrics.watch_leases(self.workers, self.leases.epoch)
+        for name, worker in self.workers.items():
+            self.metrics.watch_worker(
+                name,
+                lambda worker=worker: worker.driver.waiting,  # type: ignore[misc]  # bound now
+                lambda worker=worker: worker.restarts,  # type: ignore[misc]  # bound now
+            )
+
+    # --------------------------------------------------------------- begin, end
+    def run(self) -> None:
+        """Work until SIGTERM or SIGINT, or ``stop``.
+
+        Raises:
+            PermanentError: the metrics' port is taken.
+        """
+        monitor = self.config.monitor
+        served = None if monitor is None else self.metrics.serve(monitor)
+        self.port = 0 if served is None else served.port
+        _LOG.info(
+            "running", name=self.config.name, providers=sorted(self.workers), metrics=self.port
+        )
+        threads = [
+            Thread(target=self._keeper.run, name="leases", daemon=True),
+            Thread(target=self._listen, name="demand", daemon=True),
+            Thread(target=self.rounds.run, args=(self._stopping,), name="rounds", daemon=True),
+        ]
+        for thread in threads:
+            thread.start()
+        for worker in self.workers.values():
+            worker.start()
+        try:
+            while not self._stopping.wait(1.0):
+                pass  # a signal is seen between two waits
+        finally:
+            self._end(threads[0], threads[2])
+            if served is not None:
+                served.close()
+
+    def stop(self) -> None:
+        """End as after a signal; may be called from another thread."""
+        self._stopping.set()
+        self._keeper.stop()
+        self.newest.news.set()
+        for worker in self.workers.values():
+            worker.wake()
+
+    def stop_on_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT; for the main thread."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, frame: self._on_signal(number))
+
+    def _on_signal(self, number: int) -> None:
+        _LOG.info("stopping", signal=number)
+        self.stop()
+
+    def _end(self, *threads: Thread) -> None:
+        """Let calls end that are being made, record their answers, then give the leases up."""
+        self.stop()
+        until = self.clock.elapsed_s() + STOP_WITHIN_S
+        busy = [
+            name
+            for name, worker in self.workers.items()
+            if not worker.join(max(0.0, until - self.clock.elapsed_s()))
+        ]
+        for thread in threads:
+            thread.join(max(0.1, until - self.clock.elapsed_s()))
+        for name, worker in self.workers.items():
+            if name not in busy:
+                worker.driver.withdraw()
+                continue
+            # The call ends by its own limit, and its lease by its term.
+            _LOG.warning("a call goes on; its outcome will be looked up", provider=name)
+            self.leases.lost(name)
+        self._keeper.release()
+        for client in (self._client, self._lease_client, self._stream_client):
+            client.close()
+        _LOG.info("stopped", name=self.config.name)
+
+    # ------------------------------------------------------------------- demand
+    def _listen(self) -> None:
+        """Follow the controller's demand; a reconnect gets the newest at once."""
+        while not self._stopping.is_set():
+            try:
+                for pushed in self._stream_client.follow(events=False):
+                    if self._stopping.is_set():
+                        return
+                    if pushed.session is not None:
+                        self.newest.put(Heard.of(pushed.session, self.clock.elapsed_s()))
+            except XceError as error:
+                _LOG.warning("no demand", error=str(error))
+            except Exception:  # noqa: BLE001 - the connection was closed under it
+                if not self._stopping.is_set():
+                    _LOG.exception("following demand met a defect")
+            self._stopping.wait(1.0)
