@@ -1,0 +1,1 @@
+"""Batch systems that the live driver watches."""

@@ -1,0 +1,240 @@
+"""The live driver: it reads the batch system, runs sessions, tells the controller, and gives the batch system its orders.
+
+It keeps nothing that must survive it. A controller that is away, or is another one now, costs sessions until one answers; a batch
+system that shows nothing new for too long makes demand unknown, never old.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import structlog
+
+from xce.adapters.allocators import allocators_for
+from xce.adapters.client import Client
+from xce.adapters.clock import SystemClock
+from xce.domain.engine import scheduler
+from xce.domain.engine.scheduler import Reports, SchedulerMemory
+from xce.domain.errors import InputError, NotFoundError, RejectedError, TransientError
+from xce.domain.formats.rest import Supply
+from xce.domain.formats.scheduler_config import SchedulerConfig
+from xce.domain.formats.session_result import Allocation, SessionResult
+from xce.domain.formats.snapshot import Snapshot
+from xce.domain.formats.snapshot_check import contradictions
+from xce.domain.ports import SchedulerSource
+from xce.domain.provisioning.instance import GONE
+from xce.domain.scheduling.plans import Allocator
+from xce.domain.scheduling.session import run_session
+
+#: Waits this long after a failure, at most.
+BACK_OFF_MAX_S: Final = 30.0
+_LOG = structlog.get_logger("xce.scheduler")
+
+
+class Recorder(Protocol):
+    """Keeps what a driver saw and published."""
+
+    def session(self, snapshot: Snapshot, result: SessionResult) -> None:
+        """A session is over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did."""
+
+    snapshot: Snapshot
+    result: SessionResult
+    supply: Supply
+
+
+class LiveScheduler:
+    """One driver between one batch system and one controller."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        client: Client,
+        source: SchedulerSource,
+        *,
+        clock: SystemClock | None = None,
+        allocators: Callable[[Snapshot], Iterable[Allocator]] = allocators_for,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._config = config
+        self._client = client
+        self._source = source
+        self._clock = clock or SystemClock()
+        self._allocators = allocators
+        self._recorder = recorder
+        self._memory = SchedulerMemory()
+        self._gone: dict[str, bool] = {}
+        self._said: str | None = None
+        self._stopped = False
+
+    # -------------------------------------------------------------------- loop
+    def run(self, *, wait: Callable[[float], object], rounds_max: int | None = None) -> None:
+        """Run rounds until ``stop``; ``rounds_max`` bounds them for a trial.
+
+        Raises:
+            XceError: what trying again cannot help: the controller refuses the caller, the source is broken.
+        """
+        failures = 0
+        done = 0
+        while not self._stopped and (rounds_max is None or done < rounds_max):
+            begun = self._clock.elapsed_s()
+            try:
+                self.round()
+                failures = 0
+            except TransientError as error:
+                failures += 1
+                _LOG.warning("round given up", why=str(error), code=error.code, failures=failures)
+            except NotFoundError as error:
+                _LOG.warning("round given up", why=str(error), code=error.code)
+            done += 1
+            if self._stopped or done == rounds_max:
+                return
+            if failures:
+                wait(min(BACK_OFF_MAX_S, 0.5 * 2 ** min(failures, 10)))
+                continue
+            self._source.wait(self._config.session_interval.total_seconds())
+            spent = self._clock.elapsed_s() - begun
+            if (left := self._config.session_spacing.total_seconds() - spent) > 0:
+                wait(left)
+
+    def stop(self) -> None:
+        """End after the present round; may be called from a signal handler or another thread."""
+        self._stopped = True
+
+    # ------------------------------------------------------------------- round
+    def round(self) -> Round | None:
+        """Read, report, decide, order, publish; None: there is no view to decide on.
+
+        Raises:
+            TransientError: the controller or the batch system is away; what was done may be done again.
+            XceError: the controller refuses the caller.
+        """
+        view = self._view()
+        if view is None:
+            return None
+        supply = self._client.supply()
+        reports = scheduler.reports(view, supply)
+        if reports:
+            self._report(reports)
+            supply = self._client.supply()
+        self._memory.see(view, supply, max(view.now, supply.now))
+        snapshot = scheduler.merged(view, supply, self._memory)
+        if problems := list(contradictions(snapshot)):
+            self._say(f"the view does not fit the log: {problems[0]}", problems=len(problems))
+            return None
+        begun = self._clock.elapsed_s()
+        try:
+            result = run_session(
+                snapshot, trace=self._config.trace, allocators=self._allocators(snapshot)
+            )
+        except InputError as error:
+            self._say(f"no session: {str(error).splitlines()[0]}", problems=len(error.problems))
+            return None
+        self._said = None
+        took = self._clock.elapsed_s() - begun
+        self._client.report_bookings(self._declared(scheduler.occupied(snapshot, result), supply))
+        refused = self._order(view, supply, result)
+        self._memory.note_needs(snapshot, result)
+        self._publish(snapshot, result)
+        if self._recorder is not None:
+            self._recorder.session(snapshot, result)
+        _LOG.info(
+            "session",
+            position=result.position,
+            pending=len(snapshot.pending),
+            started=len(result.allocations) - refused,
+            hosts=sum(line.count for line in result.demand.hosts),
+            counts=sum(line.amount for line in result.demand.countable),
+            idle_hosts=len(result.idle.hosts),
+            took_s=round(took, 4),
+        )
+        return Round(snapshot, result, supply)
+
+    def _view(self) -> Snapshot | None:
+        view = self._source.view()
+        if view is None:
+            self._say("the batch system has shown nothing yet")
+            return None
+        age = self._clock.now() - view.now
+        if age > self._config.view_time_to_live:
+            self._say(f"the newest view is of {view.now.isoformat()}: too old for a session")
+            return None
+        return view
+
+    def _report(self, reports: Reports) -> None:
+        """Tell the controller of joins and looks; what it refuses is said, and hinders nothing else."""
+        for join in reports.joins:
+            try:
+                self._client.join(join)
+                _LOG.info("host joined", host=join.host, instance=join.instance)
+            except RejectedError as error:
+                _LOG.warning("join refused", host=join.host, why=str(error))
+        for look in reports.looks:
+            try:
+                self._client.looked(look.host, look.jobs)
+                _LOG.info("host looked at", host=look.host, jobs=len(look.jobs))
+            except RejectedError as error:
+                _LOG.warning("look refused", host=look.host, why=str(error))
+
+    def _order(self, view: Snapshot, supply: Supply, result: SessionResult) -> int:
+        """Give the batch system its orders; return how many starts were held back."""
+        gone = [name for name in scheduler.departed(view, supply) if self._is_gone(name)]
+        orders = scheduler.orders(view, supply, result, gone)
+        held = self._held_back(result.allocations, supply)
+        if held:
+            kept = tuple(one for one in orders.start if one.job not in held)
+            orders = replace(orders, start=kept)
+        try:
+            self._source.obey(orders)
+        except TransientError as error:
+            _LOG.warning("the batch system does not obey now", why=str(error))
+        return len(held)
+
+    def _held_back(self, starts: tuple[Allocation, ...], supply: Supply) -> set[str]:
+        """Return the jobs that must not start now: tokens they are to take went back while the session ran."""
+        declared = {entry.name: entry.total for entry in supply.shared}
+        using = {one.name for start in starts for one in start.shared} & declared.keys()
+        if not using:
+            return set()
+        now = {entry.name: entry.total for entry in self._client.shared()}
+        less = {name for name in using if now.get(name, 0) < declared[name]}
+        return {start.job for start in starts if any(one.name in less for one in start.shared)}
+
+    def _publish(self, snapshot: Snapshot, result: SessionResult) -> None:
+        try:
+            self._client.post_snapshot(snapshot)
+            self._client.publish_session(result)
+        except NotFoundError:
+            raise
+        except RejectedError as error:
+            if error.code in ("forbidden",):
+                raise
+            _LOG.warning("session not published", why=str(error))
+
+    def _is_gone(self, instance: str) -> bool:
+        """Return whether the log has an instance as gone; one that it never had is none of ours."""
+        if (known := self._gone.get(instance)) is not None:
+            return known
+        try:
+            if self._client.instance(instance).state not in GONE:
+                return False
+            self._gone[instance] = True
+        except NotFoundError:
+            self._gone[instance] = False
+        return self._gone[instance]
+
+    @staticmethod
+    def _declared(occupied: dict[str, int | None], supply: Supply) -> dict[str, int | None]:
+        names = {entry.name for entry in supply.shared}
+        return {name: amount for name, amount in occupied.items() if name in names}
+
+    def _say(self, what: str, **more: object) -> None:
+        """Log why there is no session, once until there is one."""
+        if what != self._said:
+            _LOG.warning("no session", why=what, **more)
+            self._said = what

@@ -1,0 +1,319 @@
+"""The live driver without I/O: what the batch system shows and what the controller knows make a snapshot, and orders to both.
+
+Supply, totals and hosts of one snapshot come from one log position (D12): a host that the log does not know as joined is still in
+flight, so it is left out until its join is recorded; a host that is drained takes no work, whatever the batch system says of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from xce.domain.formats.policy import InstanceEntry
+from xce.domain.formats.rest import DrainEntry, JoinReport, SharedEntry, Supply
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Host, HostState, RunningJob, Shared, Snapshot
+from xce.domain.ports import ExpectedHost, SchedulerOrders
+from xce.domain.provisioning.drain import AtDeadline, DrainState
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.sharing.window import PeakWindow
+
+_IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What runs on a host that is closed."""
+
+    host: str
+    jobs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What the controller has to be told."""
+
+    joins: tuple[JoinReport, ...] = ()
+    looks: tuple[Look, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.joins or self.looks)
+
+
+@dataclass(slots=True)
+class SchedulerMemory:
+    """What one life of the driver remembers: nothing that must survive it."""
+
+    idle_since: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    windows: dict[str, PeakWindow] = field(default_factory=dict[str, PeakWindow])
+
+    def see(self, view: Snapshot, supply: Supply, now: datetime) -> None:
+        """Note since when hosts have been without a job, as far as the batch system does not say."""
+        busy = set(jobs_on(view.running))
+        idle = {host.name for host in view.hosts if host.name not in busy}
+        self.idle_since = {host: since for host, since in self.idle_since.items() if host in idle}
+        for host in idle:
+            self.idle_since.setdefault(host, now)
+        self.windows = {
+            entry.name: self.windows.get(entry.name) or PeakWindow(entry.idle_return_after)
+            for entry in supply.shared
+        }
+
+    def note_needs(self, snapshot: Snapshot, result: SessionResult) -> None:
+        """Note what is needed of each shared resource from this session on."""
+        used = in_use(snapshot.running, result)
+        wanted = {entry.name: entry.wanted for entry in result.demand.countable}
+        for name, window in self.windows.items():
+            window.note(snapshot.now, used.get(name, 0) + wanted.get(name, 0))
+
+
+# --------------------------------------------------------------------- what runs
+def jobs_on(running: Iterable[RunningJob]) -> dict[str, list[str]]:
+    """Return the jobs of each host that has any."""
+    found: dict[str, list[str]] = {}
+    for job in running:
+        for use in job.hosts:
+            found.setdefault(use.name, []).append(job.id)
+    return found
+
+
+def in_use(running: Iterable[RunningJob], result: SessionResult | None) -> dict[str, int]:
+    """Return what running jobs, and those that start now, hold of shared resources."""
+    used: dict[str, int] = {}
+    for job in running:
+        for name, amount in job.shared.items():
+            used[name] = used.get(name, 0) + amount
+    for allocation in () if result is None else result.allocations:
+        for entry in allocation.shared:
+            used[entry.name] = used.get(entry.name, 0) + entry.amount
+    return used
+
+
+def occupied(snapshot: Snapshot, result: SessionResult) -> dict[str, int | None]:
+    """Return what is occupied of each shared resource, for the report of bookings; None: unknown."""
+    used = in_use(snapshot.running, result)
+    return {
+        entry.name: None
+        if entry.used_elsewhere is None
+        else used.get(entry.name, 0) + entry.used_elsewhere
+        for entry in snapshot.shared
+    }
+
+
+# ----------------------------------------------------------- reports to the controller
+def reports(view: Snapshot, supply: Supply) -> Reports:
+    """Return the joins and looks that the controller does not know of yet."""
+    return Reports(tuple(_joins(view, supply)), tuple(_looks(view, supply)))
+
+
+def _joins(view: Snapshot, supply: Supply) -> Iterable[JoinReport]:
+    starting = [e for e in supply.inventory.instances if e.state is InstanceState.STARTING]
+    if not starting:
+        return
+    named = {host.id: host.expected_name for host in supply.catalog.in_flight.hosts}
+    by_id = {entry.id: entry for entry in starting}
+    by_machine = _unique((entry.machine, entry) for entry in starting)
+    by_name = _unique((named.get(entry.id), entry) for entry in starting)
+    known = {entry.host for entry in supply.inventory.instances if entry.state in _IN_CLUSTER}
+    for host in view.hosts:
+        if host.state is HostState.DOWN:
+            continue
+        entry: InstanceEntry | None = None
+        if host.instance is not None:
+            entry = by_id.get(host.instance) or by_machine.get(host.instance)
+        elif host.booted_at is not None and host.name not in known:
+            entry = by_name.get(host.name)
+        if entry is None:
+            continue
+        yield JoinReport(
+            host=host.name,
+            booted_at=host.booted_at or view.now,
+            instance=entry.id if host.instance is not None else None,
+            attributes=dict(host.attributes),
+            total=dict(host.total),
+        )
+
+
+def _unique(pairs: Iterable[tuple[str | None, InstanceEntry]]) -> dict[str, InstanceEntry]:
+    """Return what a name means; one that could mean two means nothing."""
+    found: dict[str, list[InstanceEntry]] = {}
+    for name, entry in pairs:
+        if name is not None:
+            found.setdefault(name, []).append(entry)
+    return {name: entries[0] for name, entries in found.items() if len(entries) == 1}
+
+
+def _looks(view: Snapshot, supply: Supply) -> Iterable[Look]:
+    jobs = jobs_on(view.running)
+    drains = {drain.host: drain for drain in supply.drains}
+    draining = _draining(supply)
+    for host in view.hosts:
+        if host.state is HostState.OPEN or host.name not in draining:
+            continue
+        found = tuple(jobs.get(host.name, ()))
+        if _is_news(drains.get(host.name), found, supply.now):
+            yield Look(host.name, found)
+
+
+def _is_news(drain: DrainEntry | None, jobs: tuple[str, ...], now: datetime) -> bool:
+    if drain is None or drain.state is DrainState.ASKED:
+        return True
+    if drain.state is DrainState.EMPTY:
+        return bool(jobs)
+    if not jobs:
+        return True
+    late = drain.deadline is not None and drain.deadline <= now
+    return drain.state is DrainState.CLOSED and (late or drain.yields)
+
+
+def _draining(supply: Supply) -> set[str]:
+    """Return the hosts that take no new work, by the log."""
+    hosts = {drain.host for drain in supply.drains}
+    return hosts | {
+        entry.host
+        for entry in supply.inventory.instances
+        if entry.host is not None
+        and entry.state in (InstanceState.DRAINING, InstanceState.RETURNING)
+    }
+
+
+# ------------------------------------------------------------------- the snapshot
+def merged(view: Snapshot, supply: Supply, memory: SchedulerMemory) -> Snapshot:
+    """Return what a session sees: jobs and rules of the batch system, supply of the log at one position."""
+    now = max(view.now, supply.now)
+    jobs = jobs_on(view.running)
+    draining = _draining(supply)
+    instances = {
+        entry.host: entry
+        for entry in supply.inventory.instances
+        if entry.host is not None and entry.state in _IN_CLUSTER
+    }
+    hosts: list[Host] = []
+    for host in view.hosts:
+        entry = instances.get(host.name)
+        is_busy = host.name in jobs
+        if entry is None and not is_busy and _is_elsewhere(host, supply):
+            continue
+        state = host.state
+        if host.name in draining and state is HostState.OPEN:
+            state = HostState.DRAINING
+        elif entry is None and host.instance is not None and state is HostState.OPEN:
+            state = HostState.CLOSED  # of an instance that is gone, or not recorded as joined
+        idle = host.idle_since or memory.idle_since.get(host.name)
+        hosts.append(
+            host.model_copy(
+                update={
+                    "state": state,
+                    "instance": None if entry is None else entry.id,
+                    "idle_since": None if is_busy or entry is None else idle,
+                }
+            )
+        )
+    return view.model_copy(
+        update={
+            "now": now,
+            "position": supply.position,
+            "hosts": tuple(hosts),
+            "shared": _shared(view, supply, memory, now),
+            "catalog": supply.catalog,
+        }
+    )
+
+
+def _is_elsewhere(host: Host, supply: Supply) -> bool:
+    """Return whether the log has a host as in flight, or as gone: then it is no supply of this snapshot."""
+    if host.instance is not None:
+        return True
+    names = {one.expected_name for one in supply.catalog.in_flight.hosts}
+    return host.booted_at is not None and host.name in names
+
+
+def _shared(
+    view: Snapshot, supply: Supply, memory: SchedulerMemory, now: datetime
+) -> tuple[Shared, ...]:
+    seen = {entry.name: entry for entry in view.shared}
+    declared = {entry.name for entry in supply.shared}
+    others = [entry for entry in view.shared if entry.name not in declared]
+    return (*(_of_log(entry, seen, memory, now) for entry in supply.shared), *others)
+
+
+def _of_log(
+    entry: SharedEntry, seen: Mapping[str, Shared], memory: SchedulerMemory, now: datetime
+) -> Shared:
+    known = seen.get(entry.name)
+    window = memory.windows.get(entry.name)
+    return Shared(
+        name=entry.name,
+        total=entry.total,
+        used_elsewhere=0 if known is None else known.used_elsewhere,
+        owned=entry.owned,
+        borrowed=entry.borrowed,
+        peak_need=None if window is None else window.peak(now),
+    )
+
+
+# ------------------------------------------------------- orders to the batch system
+def orders(
+    view: Snapshot, supply: Supply, result: SessionResult, gone: Iterable[str]
+) -> SchedulerOrders:
+    """Return what the batch system is to do after a session.
+
+    Args:
+        view: what it showed.
+        supply: what the log says, at the position of the session.
+        result: of the session.
+        gone: instances that the log knows to be gone.
+    """
+    draining = _draining(supply)
+    jobs = jobs_on(view.running)
+    over = set(gone)
+    joined = {entry.host for entry in supply.inventory.instances if entry.state in _IN_CLUSTER}
+    requeue = [
+        job
+        for drain in supply.drains
+        if drain.state is DrainState.OVERDUE and drain.at_deadline is AtDeadline.REQUEUE
+        for job in jobs.get(drain.host, ())
+    ]
+    return SchedulerOrders(
+        position=result.position,
+        close=tuple(h.name for h in view.hosts if h.name in draining and h.state is HostState.OPEN),
+        open=tuple(
+            h.name for h in view.hosts if h.state is HostState.DRAINING and h.name not in draining
+        ),
+        remove=tuple(
+            h.name
+            for h in view.hosts
+            if h.instance in over and h.name not in jobs and h.name not in joined
+        ),
+        requeue=tuple(dict.fromkeys(requeue)),
+        start=result.allocations,
+        expected=_expected(supply),
+    )
+
+
+def departed(view: Snapshot, supply: Supply) -> list[str]:
+    """Return the instances that hosts name and the inventory does not have: gone, or never ours."""
+    known = {entry.id for entry in supply.inventory.instances}
+    machines = {entry.machine for entry in supply.inventory.instances}
+    return [
+        host.instance
+        for host in view.hosts
+        if host.instance is not None and host.instance not in known | machines
+    ]
+
+
+def _expected(supply: Supply) -> tuple[ExpectedHost, ...]:
+    named = {host.id: host.expected_name for host in supply.catalog.in_flight.hosts}
+    templates = {template.id: template for template in supply.catalog.templates}
+    return tuple(
+        ExpectedHost(
+            instance=entry.id,
+            machine=entry.machine,
+            name=named.get(entry.id),
+            template=entry.template,
+            since=entry.granted_at,
+            attributes=dict(templates[entry.template].attributes),
+            provides=dict(templates[entry.template].provides),
+        )
+        for entry in supply.inventory.instances
+        if entry.state is InstanceState.STARTING and entry.template in templates
+    )
