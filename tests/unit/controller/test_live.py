@@ -9,13 +9,9 @@ from typing import Any
 import pytest
 
 from xce.adapters.controller.embedded import Controller
+from xce.adapters.controller.errors import NotPrimaryError, StoppingError
 from xce.adapters.controller.feed import Feed
-from xce.adapters.controller.live import (
-    LiveController,
-    LiveSettings,
-    NotPrimaryError,
-    StoppingError,
-)
+from xce.adapters.controller.live import LiveController, LiveSettings
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
 from xce.domain.engine.commands import Command, DescribeProvider, SetOwned, TakeLease
@@ -35,11 +31,12 @@ def describe(capacity: int, name: str = "cloud") -> Command:
 
 
 class Faulty:
-    """A log in memory whose next appends go wrong as told, before or instead of saving."""
+    """A log in memory whose next appends go wrong as told, instead of saving or (``lost``) after it."""
 
     def __init__(self) -> None:
         self.log: StoredLog = open_log(":memory:")
         self.faults: list[Exception] = []
+        self.lost: list[Exception] = []
         self.gate = threading.Event()
         self.gate.set()
         self.at_gate = threading.Event()
@@ -54,6 +51,8 @@ class Faulty:
             raise self.faults.pop(0)
         recorded = self.log.append(aggregates, fences=fences)
         self.appends.append(len(recorded))
+        if self.lost:
+            raise self.lost.pop(0)
         return recorded
 
     def __getattr__(self, name: str) -> Any:
@@ -117,6 +116,26 @@ def test_while_the_disk_is_full_orders_fail_for_now_and_then_it_goes_on(rig: Rig
     assert rig.live.read(lambda views: views.projections.position) == 0
 
     assert rig.do(describe(1), key="k1").changed
+
+
+def test_what_an_append_saved_although_it_seemed_to_fail_is_shown_and_a_lease_has_its_term(
+    rig: Rig,
+) -> None:
+    rig.do(describe(1))
+    feed = threading.Event()
+    rig.live.feed.watch(feed.set)
+    rig.log.lost = [TransientError("the answer is lost")]
+    take = TakeLease("cloud", "p1", TERM)
+
+    with pytest.raises(TransientError, match="lost"):
+        rig.do(take, key="k1")
+
+    assert feed.wait(60), "the views follow by themselves"
+    left = rig.live.read(lambda views: views.lease_left_s["cloud"])
+    assert 0 < left <= TERM.total_seconds()
+    again = rig.do(take, key="k1")
+    assert (again.epochs, again.changed) == ({"cloud": 1}, False)
+    assert [recorded.position for recorded in rig.live.events_after(0, 100)] == [1, 2, 3]
 
 
 def test_another_writer_in_between_is_decided_again(rig: Rig) -> None:

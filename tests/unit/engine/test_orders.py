@@ -362,6 +362,36 @@ def test_a_lease_whose_append_failed_has_no_term() -> None:
     assert rig.tick() == []
 
 
+def test_a_lease_that_was_saved_by_an_append_in_doubt_has_a_full_term_from_when_it_was_found() -> (
+    None
+):
+    """The lease of p1 would have ended at 30 s; p2 has taken it over, which only the log knows."""
+    rig = ready()
+    rig.elapsed_s = 20.0
+    take_over = replace(TAKE, holder="p2", force=True)
+    elsewhere = Rig(rig.streams)
+    elsewhere.order(ADMIN, take_over)
+    rig.order(ADMIN, take_over, fails=True)
+
+    rig.controller.found(rig.streams.get(ProviderLease, "lease:cloud"), elapsed_s=21.0)
+
+    assert rig.controller.lease_ends_s() == {"cloud": 51.0}
+    rig.elapsed_s = 30.0
+    assert rig.tick() == []
+    rig.elapsed_s = 51.0
+    assert rig.tick() == ["lease.Lapsed"]
+
+
+def test_a_lease_whose_release_is_found_in_the_log_does_not_lapse() -> None:
+    rig = ready()
+    Rig(rig.streams).order(P1, c.ReleaseLease("cloud", "p1"))
+    rig.controller.forget()
+
+    rig.controller.found(rig.streams.get(ProviderLease, "lease:cloud"), elapsed_s=1.0)
+
+    assert rig.controller.lease_ends_s() == {}
+
+
 # -------------------------------------------------------------------- refusals
 def attempts() -> Iterator[Attempt]:
     for number in range(KINDS_MAX + 50):
