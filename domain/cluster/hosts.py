@@ -35,7 +35,7 @@ class HostList:
     def __init__(self, source: tuple[Host, ...]) -> None:
         self.source = source
         ordered = sorted(source, key=lambda host: (host.rank, key_of_name(host.name)))
-        self.hosts: tuple[Host, ...] = tuple(ordered)
+        self.hosts: list[Host] = ordered
         self.names: list[str] = [host.name for host in ordered]
         self.index: dict[str, int] = {name: place for place, name in enumerate(self.names)}
         self.is_open: list[bool] = [host.state is HostState.OPEN for host in ordered]
@@ -56,6 +56,13 @@ class HostList:
         }
         self._kinds: list[HostKind] | None = None
         self._all_open: HostList | None = None
+
+    def replace(self, host: Host) -> None:
+        """Put a host in the place of the one with its name, from which it differs in nothing that is a column here.
+
+        The list does not know any more of which tuple it was made, so only its owner may do so.
+        """
+        self.hosts[self.index[host.name]] = host
 
     @property
     def kinds(self) -> list[HostKind]:

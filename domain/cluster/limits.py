@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final
 
-from xce.domain.formats.snapshot import Group, LimitScope, Quota, Snapshot
+from xce.domain.formats.snapshot import Group, LimitScope, PendingJob, Quota, RunningJob, Snapshot
 
 JOBS: Final = "jobs"
 HOSTS: Final = "hosts"
@@ -260,22 +260,38 @@ class Meters:
         names: Sequence[str | None],
     ) -> None:
         """Take what a running job uses from what is left at the start."""
+        self.count_fixed(meters, shares, shared)
+        placed = placed_of(meters)
+        if placed:
+            self.placed_use.add(placed, shares, shared, names)
+
+    def count_fixed(
+        self,
+        meters: Iterable[Meter],
+        shares: Sequence[Share],
+        shared: Mapping[str, int],
+        *,
+        times: int = 1,
+    ) -> None:
+        """Take what a running job uses from the meters that are not placed; give it back with ``times=-1``."""
         for name, amount in shared.items():
             if name not in self.unknown:
-                self.shared[name].start -= amount
-        placed: list[Meter] = []
+                self.shared[name].start -= times * amount
         for meter in meters:
             rule, resource = meter.rule, meter.resource
             if rule is not None and rule.placed:
-                placed.append(meter)
-            elif resource == JOBS:
-                meter.start -= 1
+                continue
+            if resource == JOBS:
+                meter.start -= times
             elif resource in self.shared:
-                meter.start -= shared.get(resource, 0)
+                meter.start -= times * shared.get(resource, 0)
             else:
-                meter.start -= sum(uses.get(resource, 0) for _, uses in shares)
-        if placed:
-            self.placed_use.add(placed, shares, shared, names)
+                meter.start -= times * sum(uses.get(resource, 0) for _, uses in shares)
+
+
+def placed_of(meters: Iterable[Meter]) -> list[Meter]:
+    """Return the placed ones of some meters."""
+    return [meter for meter in meters if meter.rule is not None and meter.rule.placed]
 
 
 def meters_of(snapshot: Snapshot) -> Meters:
@@ -301,18 +317,18 @@ def _rules(snapshot: Snapshot) -> Iterable[Rule]:
             hosts=limit.hosts,
             per=limit.per,
         )
-    for array, amount in sorted(_array_limits(snapshot).items()):
+    for array, amount in sorted(array_limits((*snapshot.running, *snapshot.pending)).items()):
         yield Rule(f"array {array}", JOBS, amount, arrays=(array,))
     for quota in snapshot.quotas:
         if quota.maximum is not None:
             yield Rule(quota.name, quota.resource, quota.maximum, groups=(quota.group,))
 
 
-def _array_limits(snapshot: Snapshot) -> dict[str, int]:
+def array_limits(jobs: Iterable[RunningJob | PendingJob]) -> dict[str, int]:
     """Return how many elements of each array may run, the smallest number that an element states."""
     limits: dict[str, int] = {}
-    elements = [job.array for job in snapshot.running] + [job.array for job in snapshot.pending]
-    for array in elements:
+    for job in jobs:
+        array = job.array
         if array is not None and array.limit is not None:
             limits[array.id] = min(limits.get(array.id, array.limit), array.limit)
     return limits

@@ -7,6 +7,7 @@ many equal jobs cheap without changing what is found.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Self
 
 from xce.domain.cluster.hosts import HostList
 from xce.domain.cluster.kinds import HostKind
@@ -158,6 +159,31 @@ class State:
         self.granted: list[int] = [0] * len(ground.guarantees)
         self.waiting: list[dict[object, int]] = [{} for _ in ground.guarantees]
         self._views: list[View | None] = []
+
+    @classmethod
+    def of(
+        cls,
+        ground: Ground,
+        free: dict[str, list[int]],
+        placed: PlacedUse,
+        busy: set[int],
+        shut: set[int],
+        granted: list[int],
+    ) -> Self:
+        """Return the state at the start of a session whose running jobs were counted elsewhere; it owns what it is given."""
+        made = cls.__new__(cls)
+        made.ground = ground
+        made.count = len(ground.hosts.names)
+        made.names = [*ground.hosts.names]
+        made.kinds = []
+        made.free = free
+        made.left = [meter.start for meter in ground.meters.all]
+        made.placed = placed
+        made.busy, made.shut = busy, shut
+        made.granted = granted
+        made.waiting = [{} for _ in ground.guarantees]
+        made._views = []
+        return made
 
     def copy(self) -> "State":
         """Return a copy that changes for itself; who waits is not copied."""

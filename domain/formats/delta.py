@@ -54,6 +54,11 @@ class Changes(Format, Generic[Item]):
         description="all names in their order, where it is another one; null: it is not",
     )
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is different."""
+        return bool(self.removed or self.put) or self.order is not None
+
 
 class InFlightChanges(Format):
     """What is different of the supply on its way."""
@@ -112,6 +117,29 @@ class Delta(Format):
         return self.model_dump_json(indent=indent, exclude_defaults=True)
 
 
+NO_CATALOG_CHANGES: Final = CatalogChanges()
+
+
+def is_nothing(changes: CatalogChanges) -> bool:
+    """Return whether a catalog stays as it is."""
+    supply = changes.in_flight
+    return changes is NO_CATALOG_CHANGES or not (
+        changes.templates.is_any
+        or changes.countable.is_any
+        or supply.hosts.is_any
+        or supply.counts is not None
+    )
+
+
+def is_empty(delta: Delta) -> bool:
+    """Return whether nothing but time and position goes on."""
+    return (
+        delta.settings is None
+        and is_nothing(delta.catalog)
+        and not any(changes.is_any for changes in _lists(delta).values())
+    )
+
+
 def key_of(item: Named | Numbered) -> str:
     """Return the name or id by which an item of a list is known."""
     return (
@@ -130,7 +158,6 @@ def difference(before: Snapshot, after: Snapshot) -> Delta:
     ``apply(before, difference(before, after))`` has the bytes of ``after``. Values that are equal and are written
     differently, such as a price of 0.1 and one of 0.10, are different.
     """
-    supply, next_supply = before.catalog.in_flight, after.catalog.in_flight
     return Delta(
         format="xce.delta/1",
         base_now=before.now,
@@ -145,18 +172,7 @@ def difference(before: Snapshot, after: Snapshot) -> Delta:
         groups=_changes(Changes[Group], before.groups, after.groups),
         running=_changes(Changes[RunningJob], before.running, after.running),
         pending=_changes(Changes[PendingJob], before.pending, after.pending),
-        catalog=CatalogChanges(
-            templates=_changes(
-                Changes[Template], before.catalog.templates, after.catalog.templates
-            ),
-            countable=_changes(
-                Changes[Countable], before.catalog.countable, after.catalog.countable
-            ),
-            in_flight=InFlightChanges(
-                hosts=_changes(Changes[InFlightHost], supply.hosts, next_supply.hosts),
-                counts=None if supply.counts == next_supply.counts else next_supply.counts,
-            ),
-        ),
+        catalog=catalog_changes(before.catalog, after.catalog),
         settings=None if is_same(before.settings, after.settings) else after.settings,
     )
 
@@ -198,8 +214,6 @@ def apply(snapshot: Snapshot, delta: Delta) -> Snapshot:
     problems = [*names_twice(delta), *_of_another(snapshot, delta)]
     if problems:
         raise InputError("delta", problems)
-    catalog, in_flight = delta.catalog, delta.catalog.in_flight
-    supply = snapshot.catalog.in_flight
     made = Snapshot.model_construct(
         format="xce.snapshot/1",
         now=delta.now,
@@ -212,24 +226,43 @@ def apply(snapshot: Snapshot, delta: Delta) -> Snapshot:
         groups=changed(snapshot.groups, delta.groups, "groups", problems),
         running=changed(snapshot.running, delta.running, "running", problems),
         pending=changed(snapshot.pending, delta.pending, "pending", problems),
-        catalog=Catalog.model_construct(
-            templates=changed(
-                snapshot.catalog.templates, catalog.templates, "catalog.templates", problems
-            ),
-            countable=changed(
-                snapshot.catalog.countable, catalog.countable, "catalog.countable", problems
-            ),
-            in_flight=InFlight.model_construct(
-                hosts=changed(supply.hosts, in_flight.hosts, "catalog.in_flight.hosts", problems),
-                counts=supply.counts if in_flight.counts is None else in_flight.counts,
-            ),
-        ),
+        catalog=next_catalog(snapshot.catalog, delta.catalog, problems),
         settings=snapshot.settings if delta.settings is None else delta.settings,
     )
     problems = problems or [in_delta(problem, made, delta) for problem in contradictions(made)]
     if problems:
         raise InputError("delta", problems)
     return made
+
+
+def next_catalog(catalog: Catalog, changes: CatalogChanges, problems: list[Problem]) -> Catalog:
+    """Return a catalog after its changes; what does not fit is added to ``problems``."""
+    if is_nothing(changes):
+        return catalog
+    supply, in_flight = catalog.in_flight, changes.in_flight
+    return Catalog.model_construct(
+        templates=changed(catalog.templates, changes.templates, "catalog.templates", problems),
+        countable=changed(catalog.countable, changes.countable, "catalog.countable", problems),
+        in_flight=InFlight.model_construct(
+            hosts=changed(supply.hosts, in_flight.hosts, "catalog.in_flight.hosts", problems),
+            counts=supply.counts if in_flight.counts is None else in_flight.counts,
+        ),
+    )
+
+
+def catalog_changes(before: Catalog, after: Catalog) -> CatalogChanges:
+    """Return what is different of what could be obtained."""
+    if before is after:
+        return NO_CATALOG_CHANGES
+    supply, next_supply = before.in_flight, after.in_flight
+    return CatalogChanges.model_construct(
+        templates=_changes(Changes[Template], before.templates, after.templates),
+        countable=_changes(Changes[Countable], before.countable, after.countable),
+        in_flight=InFlightChanges.model_construct(
+            hosts=_changes(Changes[InFlightHost], supply.hosts, next_supply.hosts),
+            counts=None if supply.counts == next_supply.counts else next_supply.counts,
+        ),
+    )
 
 
 def _of_another(snapshot: Snapshot, delta: Delta) -> Iterator[Problem]:
@@ -249,7 +282,7 @@ def changed(
     items: tuple[Item, ...], changes: Changes[Item], path: str, problems: list[Problem]
 ) -> tuple[Item, ...]:
     """Return a list after its changes; what does not fit is added to ``problems``."""
-    if not (changes.removed or changes.put or changes.order is not None):
+    if not changes.is_any:
         return items
     by_name = {key_of(item): item for item in items}
     for i, name in enumerate(changes.removed):

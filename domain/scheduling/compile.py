@@ -1,6 +1,6 @@
 """From a snapshot to what a session works on: classes of jobs, meters, and the state at its start."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from datetime import timedelta
 from typing import Self
 
@@ -10,7 +10,7 @@ from xce.domain.cluster.limits import Meters, Share, guarantees_of, meters_of
 from xce.domain.cluster.requests import SelectionTypeError, Wanted, reader_of
 from xce.domain.cluster.state import Ground, State
 from xce.domain.errors import InputError, Problem
-from xce.domain.formats.snapshot import Host, InFlightHost, PendingJob, Snapshot
+from xce.domain.formats.snapshot import Catalog, Host, InFlightHost, PendingJob, Snapshot
 from xce.domain.scheduling.allocators import NONE_INSTALLED, Allocators, unknown
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.picker import Picker, in_job_order
@@ -50,9 +50,9 @@ class Compiled:
         hosts = host_list(snapshot.hosts)
         meters = meters_of(snapshot)
         ground = Ground(hosts, meters, guarantees_of(snapshot), snapshot.now)
-        self.template_kinds = template_kinds(snapshot)
+        self.template_kinds = template_kinds(snapshot.catalog)
         running_ids = {job.id for job in snapshot.running}
-        self.ids: Collection[str] = running_ids.union([job.id for job in snapshot.pending])
+        self.ids: Container[str] = running_ids.union([job.id for job in snapshot.pending])
         self.maybe_idle: Iterable[Host] = snapshot.hosts
         classes = _classes(snapshot, ground, running_ids, self.template_kinds.values(), allocators)
         pending = snapshot.pending
@@ -79,7 +79,7 @@ class Compiled:
         *,
         in_flight: list[InFlightHost],
         template_kinds: dict[str, HostKind],
-        ids: Collection[str],
+        ids: Container[str],
         maybe_idle: Iterable[Host],
         warnings: list[str],
     ) -> Self:
@@ -139,11 +139,11 @@ class Compiled:
         return not_joined(in_flight, joined, self.warnings)
 
 
-def template_kinds(snapshot: Snapshot) -> dict[str, HostKind]:
+def template_kinds(catalog: Catalog) -> dict[str, HostKind]:
     """Return the kind of the hosts of each template."""
     return {
         template.id: kind_of(template.attributes, template.provides)
-        for template in snapshot.catalog.templates
+        for template in catalog.templates
     }
 
 

@@ -1,0 +1,202 @@
+"""The pending jobs in the order in which they are tried, kept up to date from one session to the next."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from xce.domain.cluster.hosts import key_of_name
+from xce.domain.cluster.kinds import HostKind
+from xce.domain.cluster.requests import Reader, SelectionTypeError, Wanted
+from xce.domain.cluster.state import Ground
+from xce.domain.cluster.units import UnitSettings
+from xce.domain.errors import InputError
+from xce.domain.formats.snapshot import PendingJob, Snapshot
+from xce.domain.scheduling.allocators import Allocators, unknown
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.compile import ClassKey, class_key, class_of
+
+_BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
+#: Texts of requirements that are read before it is time to begin anew.
+_TEXTS_MAX: Final = 30_000
+
+#: What decides about the place of a job in the queue.
+_Order = tuple[int, int, datetime, tuple[tuple[int, int, str], ...]]
+
+
+class _Shape:
+    """A class of jobs, whatever the ground: ``job_class`` is the class on the present one."""
+
+    __slots__ = ("job_class", "jobs", "key")
+
+    def __init__(self, key: ClassKey) -> None:
+        self.key = key
+        self.jobs = 0
+        self.job_class: JobClass | None = None
+
+
+class _Place:
+    """A job in the queue; ``shape`` is None if its requirement cannot be read."""
+
+    __slots__ = ("job", "order", "shape")
+
+    def __init__(self, job: PendingJob, order: _Order, shape: _Shape | None) -> None:
+        self.job = job
+        self.order = order
+        self.shape = shape
+
+
+class KeptQueue:
+    """Pending jobs in job order, with their classes.
+
+    A requirement that cannot be read, or compares values of two kinds, is only noted (``is_readable``): a session
+    on the whole snapshot says what is wrong with it.
+
+    Attributes:
+        undeclared: pending jobs of each queue that is not declared.
+    """
+
+    __slots__ = (
+        "_allocators", "_kinds", "_orders", "_places", "_priority", "_queue", "_reader", "_shapes", "_texts",
+        "_unreadable", "_wanted", "by_id", "undeclared",
+    )  # fmt: skip
+
+    def __init__(
+        self, snapshot: Snapshot, kinds: Iterable[HostKind], allocators: Allocators
+    ) -> None:
+        self._allocators = allocators
+        self._priority = {queue.name: -queue.priority for queue in snapshot.queues}
+        self._reader = Reader(
+            UnitSettings.of(snapshot.settings, [pool.name for pool in snapshot.shared])
+        )
+        self._kinds: dict[HostKind, None] = dict.fromkeys(kinds)
+        self._texts: set[str] = set()
+        #: Requirements with a selection, each compared with all kinds; False: it compares wrongly with some.
+        self._wanted: dict[Wanted, bool] = {}
+        self._shapes: dict[ClassKey, _Shape] = {}
+        self._unreadable: set[str] = set()
+        self._queue: list[tuple[PendingJob, JobClass]] | None = None
+        self.undeclared: Counter[str] = Counter()
+        places = [self._place(job) for job in snapshot.pending]
+        places.sort(key=lambda place: place.order)
+        self._places = places
+        self._orders = [place.order for place in places]
+        self.by_id = {place.job.id: place for place in places}
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether every requirement can be read."""
+        return not self._unreadable and all(self._wanted.values())
+
+    @property
+    def is_overgrown(self) -> bool:
+        """Return whether so many requirements were read that it is time to begin anew."""
+        return len(self._texts) > _TEXTS_MAX
+
+    def put(self, job: PendingJob) -> None:
+        """Add a job, or put it in the place of the one with its id."""
+        if job.id in self.by_id:
+            self.remove(job.id)
+        place = self.by_id[job.id] = self._place(job)
+        at = bisect_left(self._orders, place.order)
+        self._orders.insert(at, place.order)
+        self._places.insert(at, place)
+        self._queue = None
+
+    def remove(self, job_id: str) -> None:
+        """Take a job out."""
+        place = self.by_id.pop(job_id)
+        at = bisect_left(self._orders, place.order)
+        del self._orders[at], self._places[at]
+        self._queue = None
+        self._unreadable.discard(job_id)
+        if place.shape is not None:
+            place.shape.jobs -= 1
+            if not place.shape.jobs:
+                del self._shapes[place.shape.key]
+        name = place.job.queue
+        if name in self.undeclared:
+            self.undeclared[name] -= 1
+            if not self.undeclared[name]:
+                del self.undeclared[name]
+
+    def see_kinds(self, kinds: Iterable[HostKind]) -> None:
+        """Compare every requirement with kinds of hosts that have come."""
+        new = [kind for kind in dict.fromkeys(kinds) if kind not in self._kinds]
+        if new:
+            self._kinds.update(dict.fromkeys(new))
+            for wanted in self._wanted:
+                self._wanted[wanted] &= _compares(wanted, new)
+
+    def forget_ground(self) -> None:
+        """Note that the ground is another one."""
+        self._queue = None
+        for shape in self._shapes.values():
+            shape.job_class = None
+
+    def queue(
+        self, ground: Ground, running: Container[str]
+    ) -> Sequence[tuple[PendingJob, JobClass]]:
+        """Return the jobs that do not run in job order, with their classes on a ground."""
+        if self._queue is None:
+            self._queue = [
+                (place.job, self._class(place, ground))
+                for place in self._places
+                if place.job.id not in running
+            ]
+        return self._queue
+
+    def forget_queue(self) -> None:
+        """Note that a job with the id of a pending one runs, or does not any more."""
+        self._queue = None
+
+    def _class(self, place: _Place, ground: Ground) -> JobClass:
+        shape = place.shape
+        assert shape is not None, "every requirement is readable"
+        if shape.job_class is None:
+            shape.job_class = class_of(ground, shape.key, self._allocators)
+        return shape.job_class
+
+    def _place(self, job: PendingJob) -> _Place:
+        shape = self._read(job)
+        if shape is None:
+            self._unreadable.add(job.id)
+        else:
+            shape.jobs += 1
+        priority = self._priority.get(job.queue)
+        if priority is None:
+            priority = 0
+            self.undeclared[job.queue] += 1
+        return _Place(
+            job, (priority, -job.priority, job.submitted or _BEFORE_ALL, key_of_name(job.id)), shape
+        )
+
+    def _read(self, job: PendingJob) -> _Shape | None:
+        self._texts.add(job.resreq)
+        try:
+            wanted = self._reader.read(job.resreq)
+        except InputError:
+            return None
+        if wanted.has_selection and wanted not in self._wanted:
+            self._wanted[wanted] = _compares(wanted, self._kinds)
+        tasks = job.tasks
+        most = tasks.min if tasks.max is None else tasks.max
+        if wanted.compounds and set(wanted.compounds) != {tasks.min, most}:
+            return None
+        if job.allocator is not None and unknown(job.allocator, self._allocators):
+            return None
+        key = class_key(job, wanted)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = _Shape(key)
+        return shape
+
+
+def _compares(wanted: Wanted, kinds: Iterable[HostKind]) -> bool:
+    """Return whether a requirement compares values of one kind only on all these hosts."""
+    try:
+        wanted.check_kinds(kinds)
+    except SelectionTypeError:
+        return False
+    return True
