@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "audit": Lazy("audit"),
     "config": Lazy("config"),
     "controller": Lazy("controller"),
+    "provider": Lazy("provider"),
     "provisioner": Lazy("provisioner"),
     "scheduler": Lazy("scheduler"),
     "licence": Lazy("licence"),

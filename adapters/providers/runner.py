@@ -84,12 +84,9 @@ class Runner:
                 call.discard(folder)  # of a process that had our number
             else:
                 folder = self.folder.kept_call(script, key)
-            environment = (
-                {**self._environment, "XCE_REQUEST_TAG": tag} if tag else self._environment
-            )
             path = self.scripts[script]
             try:
-                ran = call.run(path, given.to_json(), folder, environment, self._limits)
+                ran = call.run(path, given.to_json(), folder, self.environment(tag), self._limits)
             except OSError as error:
                 call.discard(folder)
                 raise TransientError(
@@ -99,6 +96,10 @@ class Runner:
             if key is None:
                 self._done = folder
             return reading
+
+    def environment(self, tag: str = "") -> dict[str, str]:
+        """Return all that a script finds in its environment, with the tag of a request."""
+        return {**self._environment, **({"XCE_REQUEST_TAG": tag} if tag else {})}
 
     def recall(self, script: str, key: str, *, subject: str = "") -> Reading | None:
         """Return what an earlier run under a key said, after its end; None: it is certain that there was none on this machine."""

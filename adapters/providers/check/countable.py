@@ -1,0 +1,123 @@
+"""The life of an amount of a countable resource without faults (version 2)."""
+
+from xce.adapters.providers import answers
+from xce.adapters.providers.check.trial import Trial, explained, is_settled
+from xce.adapters.providers.reading import Answered
+from xce.domain.formats.provider_messages import (
+    GetAvailableResourcesAnswer,
+    Nothing,
+    NotUnderstoodError,
+    RequestResources,
+    ResourceAnswer,
+    StatusOfRequest,
+    understood,
+)
+from xce.domain.ports import Accepted, MachineResult, Refused, RequestStatus
+
+_REQUEST = "requestResources"
+
+
+def try_countable(trial: Trial) -> None:
+    """Borrow a little, look, give it back."""
+    resource = _try_resources(trial)
+    if resource is None:
+        return
+    amount = resource.step * (2 if (resource.headroom or 0) >= 2 * resource.step else 1)
+    tag = trial.new_tag()
+    given = RequestResources(resource=resource.name, amount=amount, request_tag=tag)
+    answer = trial.ask(_REQUEST, given, tag)
+    if not isinstance(answer, Accepted):
+        why = answer.why if isinstance(answer, Refused) else answer
+        trial.findings.broken("borrowing", f"{amount} {resource.name}: {why}")
+        return
+    status, done = trial.wait_for(answer.provider_request_id, is_settled)
+    if isinstance(status, str) or not done:
+        trial.findings.broken("borrowing", status if isinstance(status, str) else "runs for ever")
+        return
+    grants = [one for one in status.grants if one.result is MachineResult.SUCCEED]
+    came = sum(one.amount for one in grants)
+    if came > amount or not came or any(one.resource != resource.name for one in grants):
+        trial.findings.broken("borrowing", f"{amount} {resource.name} asked, {came} came")
+        return
+    trial.findings.ok("borrowing", f"{amount} {resource.name} asked, {came} came")
+    if trial.description.capabilities.request_tag:
+        again = trial.ask(_REQUEST, given, tag)
+        if (
+            not isinstance(again, Accepted)
+            or again.provider_request_id != answer.provider_request_id
+        ):
+            if isinstance(again, Accepted):
+                trial.wait_for(again.provider_request_id, is_settled)
+            trial.findings.broken("borrowing", "a repeated tag is not the same request")
+            return
+    _try_giving_back(trial, {one.grant_id: one.amount for one in grants}, resource)
+
+
+def _try_resources(trial: Trial) -> ResourceAnswer | None:
+    script = "getAvailableResources"
+    if not trial.runner.has(script) or not trial.runner.has(_REQUEST):
+        return None
+    heard = trial.call(script, Nothing())
+    if not isinstance(heard, Answered):
+        trial.findings.broken("resources", explained(heard))
+        return None
+    try:
+        listed = understood(GetAvailableResourcesAnswer, heard.message).resources
+    except NotUnderstoodError as error:
+        trial.findings.broken("resources", str(error))
+        return None
+    if not listed:
+        trial.findings.broken("resources", "there is none")
+        return None
+    trial.findings.ok("resources", ", ".join(one.name for one in listed[:10]))
+    free = [one for one in listed if one.headroom is None or one.headroom >= one.step]
+    if not free:
+        trial.findings.skipped("borrowing", "nothing is free")
+        return None
+    return free[0]
+
+
+def _try_giving_back(trial: Trial, grants: dict[str, int], resource: ResourceAnswer) -> None:
+    findings = trial.findings
+    if trial.runner.has("listGrants"):
+        listed = trial.listed()
+        if listed is None:
+            return
+        if not grants.keys() <= listed:
+            findings.broken("list of grants", "does not have what was just lent")
+        else:
+            findings.ok("list of grants")
+    grant, amount = next(iter(grants.items()))
+    parts = [(grant, amount)]
+    if trial.description.capabilities.partial_returns and amount >= 2 * resource.step:
+        parts = [(grant, resource.step), (grant, amount - resource.step)]
+    for part in (*parts, *((g, a) for g, a in grants.items() if g != grant)):
+        if not _gave_back(trial, part):
+            return
+    findings.ok("giving back", "in parts" if len(parts) > 1 else "")
+
+
+def _gave_back(trial: Trial, part: tuple[str, int]) -> bool:
+    grant, amount = part
+    answer = trial.give_back_grants([part])
+    if not isinstance(answer, Accepted):
+        why = answer.why if isinstance(answer, Refused) else answer
+        trial.findings.broken("giving back", f"{amount} of {grant}: {why}")
+        return False
+
+    def is_over(status: StatusOfRequest) -> bool:
+        return status.status is not RequestStatus.RUNNING
+
+    status, done = trial.wait_for(answer.provider_request_id, is_over)
+    if isinstance(status, str) or not done:
+        trial.findings.broken("giving back", status if isinstance(status, str) else "runs for ever")
+        return False
+    if grant not in answers.return_status(status, [grant]).gone:
+        trial.findings.broken("giving back", f"{amount} of {grant} was kept: {status.message}")
+        return False
+    left = trial.made.grants.get(grant, 0) - amount
+    if left > 0:
+        trial.made.grants[grant] = left
+    else:
+        trial.gone([grant])
+    return True

@@ -1,0 +1,126 @@
+"""Writes a provider that comes with the package as a folder of scripts."""
+
+import json
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from xce.adapters.providers import command, simulated
+from xce.adapters.providers.environment import SCRIPTS
+from xce.adapters.providers.simulated import SCRIPTS as SIMULATED
+from xce.domain.errors import InputError
+
+
+class Comes(StrEnum):
+    """Providers that come with the package as scripts."""
+
+    SIMULATED = "simulated"
+    COMMAND = "command"
+
+
+class Knows(StrEnum):
+    """What a simulated provider knows of its requests."""
+
+    TAGS = "tags"
+    LISTING = "listing"
+    NEITHER = "neither"
+
+
+_VERSION_1: Final = SCRIPTS[:5]
+_SCRIPT: Final = """#!/bin/sh
+exec {python} -I -S {program} {name} "$@"
+"""
+#: What is offered unless the configuration is changed.
+SIMULATED_CONF: Final[dict[str, Any]] = {
+    "templates": [
+        {
+            "templateId": "std4",
+            "maxNumber": 10,
+            "priority": 10,
+            "attributes": {
+                "type": ["String", "X86_64"],
+                "ncpus": ["Numeric", "4"],
+                "ncores": ["Numeric", "1"],
+                "mem": ["Numeric", "8192"],
+            },
+            "priceInfo": "0.17",
+        }
+    ],
+    "resources": [{"name": "lic_sim", "capacity": 20, "step": 1, "price": "0.50", "hold": 0}],
+    "lagSeconds": 0,
+    "bootSeconds": 0,
+    "returnSeconds": 0,
+    "faults": [],
+}
+COMMAND_CONF: Final[dict[str, Any]] = {
+    "getAvailableTemplates": {"run": ["cat", "{input}"], "answer": {"templates": []}},
+}
+
+
+def install(
+    what: Comes,
+    folder: Path,
+    *,
+    knows: Knows = Knows.TAGS,
+    conf: dict[str, Any] | None = None,
+) -> tuple[str, ...]:
+    """Write the scripts and a configuration to begin with; return the names of the scripts.
+
+    A configuration that is there already stays.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    if what is Comes.SIMULATED:
+        made = simulated_conf(knows, conf or SIMULATED_CONF)
+        names = simulated_scripts(knows, made)
+        program = simulated.__file__
+    else:
+        made = conf or COMMAND_CONF
+        names = tuple(name for name in SCRIPTS if name in _VERSION_1 or name in made)
+        program = command.__file__
+    try:
+        (folder / "scripts").mkdir(parents=True, exist_ok=True)
+        (folder / "conf").mkdir(exist_ok=True)
+        for name in names:
+            _write_script(folder / "scripts" / f"{name}.sh", name, program)
+        place = folder / "conf" / f"{what}.json"
+        if not place.exists():
+            place.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError.of(str(folder), f"cannot be written: {error.strerror or error}") from None
+    return names
+
+
+def simulated_conf(knows: Knows, conf: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration of the simulated provider with the capabilities that go with what it knows."""
+    capabilities = {
+        "requestTag": knows is Knows.TAGS,
+        "listing": knows is not Knows.NEITHER,
+        "partialReturns": knows is not Knows.NEITHER,
+    }
+    return {"capabilities": capabilities, **conf}
+
+
+def simulated_scripts(knows: Knows, conf: dict[str, Any]) -> tuple[str, ...]:
+    """Return the scripts of a simulated provider: version 1 only for one that knows neither tags nor a list."""
+    if knows is Knows.NEITHER:
+        return _VERSION_1
+    countable = (
+        ()
+        if conf.get("resources")
+        else tuple(n for n in SIMULATED if "Resources" in n or "Grants" in n)
+    )
+    return tuple(name for name in SIMULATED if name not in countable)
+
+
+def _write_script(path: Path, name: str, program: str) -> None:
+    text = _SCRIPT.format(
+        python=shlex.quote(sys.executable),
+        program=shlex.quote(str(Path(program).resolve())),
+        name=name,
+    )
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
