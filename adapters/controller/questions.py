@@ -162,27 +162,27 @@ async def catalog(call: Call) -> Reply:
 
 async def supply(call: Call) -> Reply:
     """Catalog, shared resources, inventory, providers and leases in one answer, all of it at one position."""
+    return Reply(call.live.read(supply_of))
 
-    def made(views: Views) -> Supply:
-        projections = views.projections
-        return Supply(
-            position=projections.position,
-            now=views.now,
-            catalog=projections.catalog.view(views.now),
-            shared=tuple(
-                _shared(row, views.occupied.get(row.name)) for row in projections.totals.all()
-            ),
-            inventory=projections.inventory.view(),
-            providers=tuple(_providers(views)),
-            leases=tuple(
-                _lease(row, views.lease_left_s.get(row.provider))
-                for row in projections.leases.rows()
-            ),
-            drains=tuple(map(drain_entry, projections.drains.rows())),
-            site=site_entry(projections.reasons.site),
-        )
 
-    return Reply(call.live.read(made))
+def supply_of(views: Views) -> Supply:
+    """Return what a session and a policy round need."""
+    projections = views.projections
+    return Supply(
+        position=projections.position,
+        now=views.now,
+        catalog=projections.catalog.view(views.now),
+        shared=tuple(
+            _shared(row, views.occupied.get(row.name)) for row in projections.totals.all()
+        ),
+        inventory=projections.inventory.view(),
+        providers=tuple(_providers(views)),
+        leases=tuple(
+            _lease(row, views.lease_left_s.get(row.provider)) for row in projections.leases.rows()
+        ),
+        drains=tuple(map(drain_entry, projections.drains.rows())),
+        site=site_entry(projections.reasons.site),
+    )
 
 
 async def bookings(call: Call) -> Reply:
