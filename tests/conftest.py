@@ -15,6 +15,8 @@ settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("soak", deadline=None, max_examples=2000)
+#: As many examples as the soak, and the same ones each time: what is claimed of the session was seen with these.
+settings.register_profile("acceptance", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

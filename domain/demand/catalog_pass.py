@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.lookahead import Ahead
+from xce.domain.demand.mixes import order_matters, small_mixes
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.demand.template_choice import Option, best, best_alone
@@ -124,9 +125,7 @@ class Pass:
                 if fewest is not None:
                     for hosts in range(len(fewest), min(room, len(fewest) + _MORE) + 1):
                         yield [offer] * hosts
-        mix = self._find_mix(job)
-        if mix is not None:
-            yield mix
+        yield from self._mixes(job)
 
     def _count(self, candidate: Candidate, placed: Placed) -> None:
         commit(self.core, placed)
@@ -148,7 +147,7 @@ class Pass:
                 placed = place(self.core, job, job.least)
                 assert placed is not None, "the fewest hosts that work do work"
                 return placed
-        mix = self._find_mix(job)
+        mix = next(self._mixes(job), None)
         if mix is None:
             return None
         self._add(mix)
@@ -291,6 +290,20 @@ class Pass:
             self.core.add_host(offer.kind)
             self.opened.append(offer)
             self.room[offer.number] -= 1
+
+    def _mixes(self, job: JobClass) -> Iterator[list[Offer]]:
+        """Yield mixes of new hosts with which a job has a place."""
+        mix = self._find_mix(job)
+        if mix is not None:
+            yield mix
+        if order_matters(job):
+            offers = [
+                offer
+                for tier in self.supply.tiers
+                for offer in tier
+                if self.room[offer.number] > 0 and most_hosts_of(job, offer.kind) > 0
+            ]
+            yield from small_mixes(job, offers, self.room, lambda new: self._used_of(job, new))
 
     def _find_mix(self, job: JobClass) -> list[Offer] | None:
         """Return new hosts of several templates with which a job has a place, for when one is not enough."""

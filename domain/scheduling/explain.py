@@ -98,11 +98,11 @@ def failure_of(core: State, job: JobClass, records: Sequence[PendRecord]) -> Fai
     early: list[Finding] = []
     late: list[tuple[Part, int]] = []
     for record in records:
-        amounts = {
+        amounts = {  # of two meters with one name the one of which less is left
             (meters[number].name, meters[number].rule is None): details.unmet(
                 core, number, wanted, left
             )
-            for number, wanted, left in record.unmet
+            for number, wanted, left in sorted(record.unmet, key=lambda one: (-one[2], one[1]))
         }
         early += [
             _early(
