@@ -216,9 +216,9 @@ class _Site:
         provider.pause(item=None, until=at + 5 * MINUTE, why="InsufficientCapacity", at=at, by=BY)
         if minute % 2:
             provider.resume(item=None, at=at + MINUTE, by="admin/alice")
-        lease.take_over(
-            holder=f"p{1 + minute % 2}", epoch=lease.epoch + 1, term=timedelta(seconds=30), at=at, by="controller"
-        )  # fmt: skip
+        lease.take_over(  # the same provisioner, started again
+            holder="p1", epoch=lease.epoch + 1, term=timedelta(seconds=30), at=at, by="controller"
+        )
         return [provider, lease]
 
 
