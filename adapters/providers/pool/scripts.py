@@ -1,0 +1,269 @@
+"""A pool as scripts of the version 2 contract: ``python -m xce.adapters.providers.pool.scripts BOOK SITE SCRIPT -f FILE``.
+
+``xce pool scripts BOOK SITE DIR`` writes the folder. A file ``now`` in ``$PRO_DATA_DIR`` holds the time as seconds since 1970, for
+trials that let time pass; else it is the machine's.
+"""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+from xce.adapters.clock import SystemClock
+from xce.adapters.providers.pool.book import PoolBook, seconds_until
+from xce.adapters.providers.pool.provider import PoolProvider
+from xce.adapters.providers.pool.rules import Loan
+from xce.domain.errors import InputError, XceError
+from xce.domain.formats.provider import Kind
+from xce.domain.ports import Ask, GrantBack, Refused
+
+_SCRIPT: Final = """#!/bin/sh
+exec {python} -I -m xce.adapters.providers.pool.scripts {book} {site} {name} "$@"
+"""
+
+
+class _RefusedError(Exception):
+    """The call is refused; the message says why."""
+
+
+class _Face:
+    """The scripts of one site."""
+
+    def __init__(self, book: PoolBook, site: str, now: datetime) -> None:
+        self._book = book
+        self._site = site
+        self._provider = PoolProvider(book, site)
+        self._now = now
+
+    def templates(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """Say that there are no hosts."""
+        return {"templates": [], "message": "a licence pool has no hosts"}
+
+    def no_machines(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse what is about hosts."""
+        raise _RefusedError("Error Code: UnknownItem: a licence pool has no hosts")
+
+    def description(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """Say what it can."""
+        made = self._provider.describe(self._now)
+        assert made is not None
+        return {
+            "contract": 2,
+            "kinds": ["countable"],
+            "capabilities": {
+                "requestTag": True,
+                "listing": True,
+                "partialReturns": made.capabilities.partial_returns,
+            },
+        }
+
+    def resources(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """List what can be borrowed."""
+        return {"resources": [*self._offers()]}
+
+    def _offers(self) -> list[dict[str, Any]]:
+        offers: list[dict[str, Any]] = []
+        made = self._provider.describe(self._now)
+        assert made is not None
+        for one in made.resources:
+            standing = self._book.standing(one.name, self._now)
+            offers.append(
+                {
+                    "name": one.name,
+                    "capacity": one.capacity,
+                    "headroom": standing.lendable(self._site),
+                    "step": one.step,
+                    "hold": int(one.minimum_hold.total_seconds()),
+                    "recalled": standing.recalled(self._site),
+                    **({} if one.price_per_hour is None else {"price": str(one.price_per_hour)}),
+                }
+            )
+        return offers
+
+    def request(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Borrow."""
+        tag = given.get("requestTag") or os.environ.get("XCE_REQUEST_TAG")
+        if not tag:
+            raise _RefusedError("Error Code: NoTag: an ask needs a requestTag")
+        ask = Ask(
+            str(tag),
+            Kind.COUNTABLE,
+            str(given["resource"]),
+            int(given["amount"]),
+            int(given.get("leastUseful", 0)),
+        )
+        answer = self._provider.ask(ask, self._now)
+        if isinstance(answer, Refused):
+            retry = (
+                "" if answer.retry_after_s is None else f"; retry after {answer.retry_after_s} s"
+            )
+            raise _RefusedError(f"Error Code: {answer.code}: {answer.why}{retry}")
+        return {"requestId": answer.provider_request_id, "message": ""}
+
+    def status(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Say where requests and returns are."""
+        return {"requests": [self._status_of(str(one["requestId"])) for one in given["requests"]]}
+
+    def _status_of(self, request: str) -> dict[str, Any]:
+        back = self._book.returned(self._site, request)
+        if back:
+            return {
+                "requestId": request,
+                "status": "complete_with_error" if any(b.refused for b in back) else "complete",
+                "machines": [],
+                "grants": [
+                    {
+                        "grantId": each.grant,
+                        "resource": self._resource_of(each.grant),
+                        "amount": each.amount,
+                        "result": "fail" if each.refused else "succeed",
+                        "message": each.refused or "",
+                    }
+                    for each in back
+                ],
+            }
+        loan = self._book.loan(request)
+        if loan is None or loan.site != self._site:
+            message = f"no request {request}"
+            return {"requestId": request, "status": "complete_with_error", "message": message}
+        return {
+            "requestId": request,
+            "status": "complete",
+            "machines": [],
+            "grants": [_grant(loan, loan.amount)],
+        }
+
+    def _resource_of(self, grant: str) -> str:
+        loan = self._book.loan(grant)
+        return "" if loan is None else loan.resource
+
+    def give_back(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Take amounts back; the return's tag makes a repeat the same return."""
+        grants = tuple(
+            GrantBack(str(one["grantId"]), int(one["amount"])) for one in given["grants"]
+        )
+        tag = given.get("requestTag") or os.environ.get("XCE_REQUEST_TAG")
+        if not tag:
+            raise _RefusedError("Error Code: NoTag: a return needs a requestTag")
+        # A long return comes in several calls with one tag.
+        parts = " ".join(f"{each.grant}:{each.amount}" for each in grants)
+        return_id = f"back-{tag}-{crc32(parts.encode()):08x}"
+        answer = self._provider.give_back(return_id, (), grants, self._now)
+        assert not isinstance(answer, Refused)
+        return {"requestId": answer.provider_request_id, "message": ""}
+
+    def grants(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """List what is lent to the site."""
+        loans = self._book.holdings(self._site, self._now)
+        return {"grants": [{**_grant(loan, loan.left), "requestTag": loan.tag} for loan in loans]}
+
+    def machines(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """List no machines."""
+        return {"machines": []}
+
+    def take_backs(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """Take no machines back."""
+        return {"requests": [], "message": ""}
+
+    def observe(self, _given: dict[str, Any]) -> dict[str, Any]:
+        """Say what is issued to the site; what of it is in use a pool does not see."""
+        held: dict[str, int] = {}
+        for loan in self._book.holdings(self._site, self._now):
+            held[loan.resource] = held.get(loan.resource, 0) + loan.left
+        return {"resources": [{"name": name, "issued": amount} for name, amount in held.items()]}
+
+
+SCRIPTS: Final[dict[str, Callable[[_Face, dict[str, Any]], dict[str, Any]]]] = {
+    "getAvailableTemplates": _Face.templates,
+    "requestMachines": _Face.no_machines,
+    "getRequestStatus": _Face.status,
+    "requestReturnMachines": _Face.no_machines,
+    "getReturnRequests": _Face.take_backs,
+    "getProviderDescription": _Face.description,
+    "getAvailableResources": _Face.resources,
+    "requestResources": _Face.request,
+    "requestReturnResources": _Face.give_back,
+    "listGrants": _Face.grants,
+    "listMachines": _Face.machines,
+    "observeResources": _Face.observe,
+}
+
+
+def install(book: Path, site: str, folder: Path) -> tuple[str, ...]:
+    """Write the scripts of one site; return their names.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    try:
+        (folder / "scripts").mkdir(parents=True, exist_ok=True)
+        (folder / "conf").mkdir(exist_ok=True)
+        for name in SCRIPTS:
+            path = folder / "scripts" / f"{name}.sh"
+            path.write_text(
+                _SCRIPT.format(
+                    python=shlex.quote(sys.executable),
+                    book=shlex.quote(str(book.resolve())),
+                    site=shlex.quote(site),
+                    name=name,
+                ),
+                encoding="utf-8",
+            )
+            path.chmod(0o755)
+    except OSError as error:
+        raise InputError.of(str(folder), f"cannot be written: {error.strerror or error}") from None
+    return tuple(SCRIPTS)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one script."""
+    if len(arguments) != 5 or arguments[2] not in SCRIPTS or arguments[3] != "-f":
+        print("wanted: BOOK SITE SCRIPT -f FILE", file=sys.stderr)
+        return 2
+    book, site, script, _, file = arguments
+    try:
+        given = json.loads(Path(file).read_text(encoding="utf-8"))
+        with PoolBook(book) as opened:
+            answer = SCRIPTS[script](_Face(opened, site, _now()), given)
+    except _RefusedError as error:
+        print(json.dumps({"message": str(error)}))
+        return 1
+    except XceError as error:
+        print(json.dumps({"message": f"{error.code}: {error}"}))
+        return 1
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        print(json.dumps({"message": f"the input is not understood: {error!r}"}))
+        return 1
+    print(json.dumps(answer))
+    return 0
+
+
+def _grant(loan: Loan, amount: int) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "grantId": loan.grant,
+        "resource": loan.resource,
+        "amount": amount,
+        "result": "succeed",
+    }
+    if loan.hold_until is not None and seconds_until(loan.hold_until, loan.granted_at):
+        document["holdUntil"] = loan.hold_until.isoformat()
+    if loan.expires_at is not None:
+        document["expiresAt"] = loan.expires_at.isoformat()
+    return document
+
+
+def _now() -> datetime:
+    data = os.environ.get("PRO_DATA_DIR")
+    place = None if data is None else Path(data) / "now"
+    if place is not None and place.exists():
+        return datetime.fromtimestamp(float(place.read_text()), UTC)
+    return SystemClock().now()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
