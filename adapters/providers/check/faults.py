@@ -121,6 +121,7 @@ def _try_killed(trial: Trial, template: TemplateOffer) -> None:
         )
         return
     took = trial.seconds[_REQUEST]
+    trial.listed()
     for part in _KILLS:
         tag = trial.new_tag()
         given = request_of(trial, template.template_id, trial.description.granularity.minimum, tag)
@@ -136,21 +137,11 @@ def _try_killed(trial: Trial, template: TemplateOffer) -> None:
             trial.findings.broken("killed request", "repeated with its tag, it is made twice")
             return
         trial.wait_for(first.provider_request_id, is_settled)
-        if extra := _unowned(trial):
+        owned = set(trial.made.machines)
+        trial.listed()
+        if extra := trial.made.machines.keys() - owned:
             trial.findings.broken(
                 "killed request", f"made machines that no request has: {', '.join(sorted(extra))}"
             )
             return
     trial.findings.ok("killed request", "is the same request when it is repeated with its tag")
-
-
-def _unowned(trial: Trial) -> frozenset[str]:
-    """Return what is listed, was not there before, and belongs to no request that we know."""
-    if not trial.description.capabilities.listing:
-        return frozenset()
-    before = dict(trial.made.machines)
-    listed = trial.listed() or frozenset()
-    extra = listed - trial.before - before.keys() - trial.made.grants.keys()
-    for one in extra:
-        trial.made.machines.setdefault(one, one)
-    return frozenset(extra)

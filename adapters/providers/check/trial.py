@@ -1,6 +1,7 @@
 """What all trials of a check share: calling scripts within limits, waiting, and giving back all that was made."""
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ _POLL_MAX_S: Final = 5.0
 #: After a wait that was in vain the others are short.
 _SHORT_WAIT_S: Final = 5.0
 _STATUS: Final = "getRequestStatus"
+_ID: Final = re.compile(r"""["']requestId["']\s*:\s*["']([^"']{1,256})["']""")
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Trial:
         self._tags = 0
         self._hung: dict[str, int] = {}
         self.before: frozenset[str] = frozenset()
+        self.asked_in_vain = 0
+        self.names: dict[str, str] = {}
 
     # ------------------------------------------------------------------------ calls
     def new_tag(self) -> str:
@@ -101,18 +105,33 @@ class Trial:
     # --------------------------------------------------------------------- requests
     def ask(self, script: str, given: Given, tag: str) -> Accepted | Refused | str:
         """Ask; return why where nobody knows what happened. What may come of it is seen to in the end."""
-        heard = self.call(script, given, tag)
-        try:
-            answer = accepted_or_refused(heard, script)
-        except OutcomeUnknownError as error:
-            if error.suspect is not None:
-                self.made.requests.setdefault(error.suspect, script)
-            elif not (isinstance(heard, Unclear) and heard.step == "not started"):
-                self.made.unknown.append(f"{script}: {error}")
-            return str(error)
+        answer = self._asked(script, given, tag)
         if isinstance(answer, Accepted):
             self.made.requests.setdefault(answer.provider_request_id, script)
+        if not isinstance(answer, str):
+            return answer
+        self.asked_in_vain += self.description.granularity.minimum
+        if self.description.capabilities.request_tag and not self.hangs(script):
+            # What tags are for: the same tag is the same request.
+            again = self._asked(script, given, tag)
+            if isinstance(again, Accepted):
+                self.made.requests.setdefault(again.provider_request_id, script)
+            if not isinstance(again, str):
+                return answer
+        if not (_ID.search(answer) or "names the request" in answer):
+            self.made.unknown.append(answer)
         return answer
+
+    def _asked(self, script: str, given: Given, tag: str) -> Accepted | Refused | str:
+        heard = self.call(script, given, tag)
+        try:
+            return accepted_or_refused(heard, script)
+        except OutcomeUnknownError as error:
+            # Every id that it may have meant is asked after in the end.
+            for theirs in (error.suspect, *_ID.findall(str(error))):
+                if theirs:
+                    self.made.requests.setdefault(theirs, script)
+            return str(error)
 
     def status(self, theirs: str) -> StatusOfRequest | str:
         """Return where a request or return is; why, where that cannot be known."""
@@ -189,6 +208,7 @@ class Trial:
             return {one.grant_id for one in grants}
         machines = understood(ListMachinesAnswer, message).machines
         for machine in machines:
+            self.names[machine.machine_id] = machine.name or machine.machine_id
             if machine.request_tag.startswith(self._tag) and machine.machine_id:
                 self.made.machines.setdefault(
                     machine.machine_id, machine.name or machine.machine_id
@@ -237,17 +257,21 @@ class Trial:
                     self.wait_for(theirs, lambda one: one.status is not RequestStatus.RUNNING)
         listed = self.listed()
         if listed is not None:
-            self.gone(
-                [one for one in (*self.made.machines, *self.made.grants) if one not in listed]
-            )
+            made = (*self.made.machines, *self.made.grants)
+            self.gone([one for one in made if one not in listed])
+            new = listed - self.before - set(made)
+            if len(new) <= self.asked_in_vain:
+                self.made.machines.update({one: self.names.get(one, one) for one in new})
+                self.made.unknown = []
+            else:
+                self.made.unknown = [f"{one} is new in the list" for one in sorted(new)]
         for _ in range(3):
             if not self.made.machines and not self.made.grants:
                 break
             self._give_back_all()
         left = [f"machine {one}" for one in self.made.machines]
         left += [f"{amount} of grant {one}" for one, amount in self.made.grants.items()]
-        if listed is None:
-            left += [f"unknown: {why}" for why in self.made.unknown]
+        left += [f"unknown: {why}" for why in self.made.unknown]
         return tuple(left)
 
     def _give_back_all(self) -> None:
