@@ -4,7 +4,7 @@ Each job is placed by the same allocator over real hosts with what phase 1 left 
 hosts opened before, and then new virtual hosts. What it takes stays taken.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from xce.domain.cluster.state import State
@@ -82,11 +82,24 @@ class Pass:
                 candidate, all_jobs, place_in_all
             )
         if placed is None:
-            if job not in self.failed:
-                self.failed[job] = self._what_stopped(job)
+            self.give_up(job)
             return False
         self._count(candidate, placed)
         return True
+
+    def give_up(self, job: JobClass) -> None:
+        """Record what stops a job that finds nothing now."""
+        if job not in self.failed:
+            self.failed[job] = self._what_stopped(job)
+
+    def adopt(self, opened: Sequence[Offer], placements: Iterable[Placed]) -> None:
+        """Take over new hosts and jobs on them that were found otherwise; what they take of meters is counted."""
+        self._add(opened)
+        core = self.core
+        for placed in placements:
+            for claim in placed.claims:
+                core.debit(claim.place, claim.amounts)
+            core.occupy([claim.place for claim in placed.claims], exclusive=False)
 
     def _could_help(self, candidate: Candidate) -> bool:
         """Return whether a job has anything to hope for that it did not have in phase 1."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from xce.domain.cluster.state import State
-from xce.domain.demand.packed_proof import PackedProof, are_simple
+from xce.domain.demand.packed_proof import Moved, PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.compile import waiting_classes
@@ -18,6 +18,8 @@ from xce.domain.scheduling.placement import Placed, commit, place
 
 #: How often counts are set anew to what the jobs take of them.
 _REPEATS: Final = 4
+#: Of more hosts than these only as many of the last are looked at as can be without long search.
+_PROVED_HOSTS: Final = 200
 
 
 class Prime:
@@ -239,10 +241,12 @@ class Tightening:
         """
         prime, order = self._prime, self.order
         left = self._limit - prime.spent
+        if len(order) > _PROVED_HOSTS:
+            left = min(left, len(self._jobs))
         places = _runs(order)
         is_large = len(self._jobs) * len(places) > left
         proof = PackedProof(self.run.placements, order, prime.first_new)
-        spare: tuple[int, Mapping[int, int]] | None = None
+        spare: tuple[int, Moved] | None = None
         for at, moved in proof.sweep(places, left):
             if is_large:
                 proof.drop(at, moved)
@@ -253,10 +257,8 @@ class Tightening:
         prime.spent += proof.spent
         if not proof.dropped:
             return None if proof.spent > left else False
-        # The scheduler's own rules have the last word on where the jobs are.
-        run = prime.run(self._jobs, proof.order, self.counts)
-        assert run.waits is None, "filling hosts one after the other is placing job by job"
-        self.order, self.run = proof.order, run
+        self.order = proof.order
+        self.run = Run(self.run.core, proof.placements, None)
         return None if proof.spent > left else True
 
     def _drop_units(self) -> bool | None:

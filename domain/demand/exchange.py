@@ -17,19 +17,22 @@ from xce.domain.demand.supply import Offer
 #: Tasks placed while looking for cheaper sets, and sets looked at.
 _TASKS_MAX: Final = 2_000
 _SETS_MAX: Final = 400
-#: More hosts than these are not exchanged one by one.
+#: So many hosts are exchanged, those opened last.
 _HOSTS_MAX: Final = 12
 
 
 def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer]) -> list[Offer]:
     """Return the cheapest hosts found that hold all tasks, the given ones if none are cheaper.
 
+    Of many hosts only the last are exchanged: those before them hold what they hold.
+
     Args:
         proof: the tasks on new hosts.
         order: the hosts that hold them now, all priced and of one priority.
         offers: all templates of that priority.
     """
-    best = list(order)
+    start = max(0, len(order) - _HOSTS_MAX)
+    kept, best = list(order[:start]), list(order[start:])
     limit = proof.spent + _TASKS_MAX
     looked_at = 0
     found = True
@@ -38,11 +41,15 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
         for other in _others(best, [offer for offer in offers if offer.price is not None]):
             looked_at += 1
             if looked_at > _SETS_MAX or proof.spent > limit:
-                return best
-            if price_of(other) < price_of(best) and _has_room(other) and proof.holds(other):
+                return kept + best
+            if (
+                price_of(other) < price_of(best)
+                and _has_room(kept + other)
+                and proof.holds(other, start)
+            ):
                 best, found = other, True
                 break
-    return best
+    return kept + best
 
 
 def price_of(order: Sequence[Offer]) -> Decimal:
@@ -61,8 +68,6 @@ def _others(order: list[Offer], offers: Sequence[Offer]) -> Iterator[list[Offer]
             hosts += 1
             if offer.price == 0 and hosts > len(order):
                 break
-    if len(order) > _HOSTS_MAX:
-        return
     for place, old in enumerate(order):
         for offer in kinds.values():
             if offer.price is not None and old.price is not None and offer.price < old.price:

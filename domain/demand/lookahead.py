@@ -34,7 +34,7 @@ class Ahead:
         self._items: dict[int, range] = {}
         self._counts: dict[JobClass, int] = {}
         self._list(candidates)
-        amounts = [_amounts(job) for job in self._classes]
+        amounts = [amounts_of(job) for job in self._classes]
         self._packing = Packing(list(dict.fromkeys(name for need in amounts for name in need)))
         self._needs = [self._packing.pack(need) for need in amounts]
         self._smallest = self._packing.pack(
@@ -130,7 +130,7 @@ class Ahead:
                 for offer in priced
             }
             self._worths[tier] = [
-                sum(known.get(name, 0.0) * amount for name, amount in _amounts(job).items())
+                sum(known.get(name, 0.0) * amount for name, amount in amounts_of(job).items())
                 for job in self._classes
             ]
         return known
@@ -265,7 +265,7 @@ def is_simple(job: JobClass) -> bool:
     return not (request.selector.same or request.span.one_host or request.span.ptile)
 
 
-def _amounts(job: JobClass) -> dict[str, int]:
+def amounts_of(job: JobClass) -> dict[str, int]:
     """Return what one task of a simple job takes of its host, at least something."""
     amounts = dict(job.alternatives[0].parts[0].request.bucket(1, first=True))
     return amounts or {"slots": 0}

@@ -1,4 +1,4 @@
-"""Whether the counted jobs still start without one demanded host, found out fast where jobs are simple.
+"""Whether the counted jobs still start on other new hosts, found out fast where jobs are simple.
 
 A simple job takes the first host with room for each of its tasks, so without one host all jobs on the hosts
 before it stay where they are. The others, in job order, fill the hosts behind it one after the other; that
@@ -6,27 +6,22 @@ is the same as placing job by job, and needs no search.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from xce.domain.cluster.kinds import HostKind
-from xce.domain.demand.lookahead import is_simple, needs_on, select_nothing
-from xce.domain.demand.packing import Packing
+from xce.domain.demand.filling import are_fillable
 from xce.domain.demand.supply import Offer
-from xce.domain.scheduling.classes import JobClass
+from xce.domain.demand.waiting_tasks import Item, WaitingTasks
 from xce.domain.scheduling.placement import Placed
+
+#: Where tasks that move go, by place of the host.
+Moved = Mapping[int, Sequence[Item]]
+
+_NOTHING: Final[Sequence[Item]] = ()
 
 
 def are_simple(placements: Sequence[Placed]) -> bool:
     """Return whether all jobs take the first host with room for each of their tasks, and nothing else."""
-    seen: set[JobClass] = set()
-    for placed in placements:
-        job = placed.job
-        if job not in seen:
-            if not is_simple(job) or job.alternatives[0].parts[0].request.selector.order:
-                return False
-            if job.least > 1 and not job.alternatives[0].parts[0].request.span.one_task_a_host:
-                return False
-            seen.add(job)
-    return True
+    return are_fillable([placed.job for placed in placements])
 
 
 class PackedProof:
@@ -40,40 +35,22 @@ class PackedProof:
     def __init__(
         self, placements: Sequence[Placed], order: Sequence[Offer], first_new: int
     ) -> None:
+        self._placements = placements
         self._order = list(order)
+        self._first_new = first_new
         self.dropped: set[int] = set()
         self.spent = 0
-        numbers: dict[JobClass, int] = {}
-        self._classes: list[JobClass] = []
-        self._class_of: list[int] = []
-        self._group_of: list[int] = []
-        self._host_of: list[int] = []
-        amounts: list[dict[str, int]] = []
-        for group, placed in enumerate(placements):
-            job = placed.job
-            number = numbers.get(job)
-            if number is None:
-                number = numbers[job] = len(self._classes)
-                self._classes.append(job)
-                amounts.append(dict(job.alternatives[0].parts[0].request.bucket(1, first=True)))
+        self._tasks = tasks = WaitingTasks([placed.job for placed in placements])
+        self._on: list[Sequence[Item]] = [[] for _ in order]
+        on: list[list[Item]] = [[] for _ in order]
+        for item, placed in zip(tasks.items, placements, strict=True):
             for claim in placed.claims:
                 if claim.place >= first_new:
-                    self._class_of.append(number)
-                    # Tasks of one job are on different hosts.
-                    self._group_of.append(group)
-                    self._host_of.append(claim.place - first_new)
-        self._packing = Packing(list(dict.fromkeys(name for need in amounts for name in need)))
-        self._needs = [self._packing.pack(need) for need in amounts]
-        self._smallest = self._packing.pack(
-            {
-                name: min((need.get(name, 0) for need in amounts), default=0)
-                for name in self._packing.resources
-            }
-        )
-        self._are_plain = select_nothing(self._classes)
-        self._on_kind: dict[HostKind, tuple[int, list[int]]] = {}
-        self._suffix: list[int] = []
-        self._used: list[int] = []
+                    on[claim.place - first_new].append(item)
+        self._on = [*on]
+        tasks.take_all()
+        self._used = [tasks.sum_of(items) for items in on]
+        self._behind: list[tuple[int, int]] = []
         self._add_up()
 
     @property
@@ -81,32 +58,41 @@ class PackedProof:
         """Return the hosts that are left."""
         return [offer for place, offer in enumerate(self._order) if place not in self.dropped]
 
+    @property
+    def placements(self) -> list[Placed]:
+        """Return where the jobs are on the hosts that are left."""
+        first = self._first_new
+        hosts_of: list[list[int]] = [
+            [claim.place for claim in placed.claims if claim.place < first]
+            for placed in self._placements
+        ]
+        left = [items for place, items in enumerate(self._on) if place not in self.dropped]
+        for place, items in enumerate(left, first):
+            for item in items:
+                hosts_of[self._tasks.job_of(item)].append(place)
+        return [
+            Placed.of_one_task_each(placed.job, places, placed.metered)
+            for placed, places in zip(self._placements, hosts_of, strict=True)
+        ]
+
     def _add_up(self) -> None:
-        """Add up what hosts have, and what is on them, from each place to the end."""
-        gone = self.dropped
-        used = [0] * len(self._order)
-        for number, host in zip(self._class_of, self._host_of, strict=True):
-            used[host] += self._needs[number]
-        self._suffix = [0] * (len(self._order) + 1)
-        self._used = [0] * (len(self._order) + 1)
-        for place in range(len(self._order) - 1, -1, -1):
-            capacity = 0 if place in gone else self._kind(self._order[place].kind)[0]
-            self._suffix[place] = self._suffix[place + 1] + capacity
-            self._used[place] = self._used[place + 1] + used[place]
+        """Add up what the hosts behind each place have."""
+        self._behind = self._room_behind(
+            [None if at in self.dropped else offer for at, offer in enumerate(self._order)]
+        )
 
-    def _kind(self, kind: HostKind) -> tuple[int, list[int]]:
-        known = self._on_kind.get(kind)
-        if known is None:
-            packing = self._packing
-            needs = (
-                self._needs
-                if self._are_plain
-                else needs_on(kind, self._classes, self._needs, packing.too_much)
-            )
-            known = self._on_kind[kind] = (packing.pack(kind.totals), needs)
-        return known
+    def _room_behind(self, order: Sequence[Offer | None]) -> list[tuple[int, int]]:
+        rest = fine = 0
+        behind = [(0, 0)] * len(order)
+        for place in range(len(order) - 1, -1, -1):
+            behind[place] = (rest, fine)
+            offer = order[place]
+            if offer is not None:
+                more, more_fine = self._tasks.capacity(offer.kind)
+                rest, fine = rest + more, fine + more_fine
+        return behind
 
-    def sweep(self, places: Iterable[int], budget: int) -> Iterator[tuple[int, Mapping[int, int]]]:
+    def sweep(self, places: Iterable[int], budget: int) -> Iterator[tuple[int, Moved]]:
         """Yield the places, from the last to the first, without whose host all jobs still start.
 
         With each comes where the tasks go that move. Between two of them ``drop`` may be called for the one
@@ -114,88 +100,92 @@ class PackedProof:
         when more than the budget is spent.
         """
         wanted = set(places)
-        tasks_of: list[list[int]] = [[] for _ in self._order]
-        for task, host in enumerate(self._host_of):
-            tasks_of[host].append(task)
-        tail: list[int] = []
+        tasks = self._tasks
+        rest = fine = 0
         for place in range(len(self._order) - 1, -1, -1):
             if self.spent > budget:
-                return
-            tail = sorted(tail + tasks_of[place])
-            if place in wanted:
-                moved = self._without(place, tail)
+                break
+            tasks.give_back(self._on[place])
+            used, used_fine = self._used[place]
+            rest, fine = rest + used, fine + used_fine
+            if place in wanted and tasks.may_hold(self._behind[place], rest, fine):
+                hosts = [
+                    (at, self._order[at])
+                    for at in range(place + 1, len(self._order))
+                    if at not in self.dropped
+                ]
+                moved = self._pour(hosts, self._behind, rest, fine)
                 if moved is not None:
                     yield place, moved
+                    if place in self.dropped:
+                        self._used = [
+                            *self._used[:place],
+                            *(tasks.sum_of(items) for items in self._on[place:]),
+                        ]
+        tasks.take_all()
 
-    def _without(self, gone: int, tail: Sequence[int]) -> dict[int, int] | None:
-        """Return where the tasks from a host on go if it is not there, None if one finds no place."""
-        left = self._used[gone]
-        if not self._packing.fits(left, self._suffix[gone + 1]):
-            return None
-        places = [at for at in range(gone + 1, len(self._order)) if at not in self.dropped]
-        moved, is_done = self._pour(tail, left, self._order, places, self._suffix)
-        self.spent += len(moved)
-        return moved if is_done else None
-
-    def holds(self, order: Sequence[Offer]) -> bool:
-        """Return whether other new hosts would hold all tasks."""
-        suffix = [0] * (len(order) + 1)
-        for place in range(len(order) - 1, -1, -1):
-            suffix[place] = suffix[place + 1] + self._kind(order[place].kind)[0]
-        if not self._packing.fits(self._used[0], suffix[0]):
+    def holds(self, order: Sequence[Offer], start: int) -> bool:
+        """Return whether other new hosts would hold all tasks of the hosts from a place on."""
+        tasks = self._tasks
+        behind = self._room_behind([None, *order])
+        rest = sum(used for used, _ in self._used[start:])
+        fine = sum(fine for _, fine in self._used[start:])
+        if not tasks.may_hold(behind[0], rest, fine):
             return False
-        tasks = range(len(self._class_of))
-        moved, is_done = self._pour(tasks, self._used[0], order, range(len(order)), suffix)
-        self.spent += len(moved)
-        return is_done
+        for items in self._on[start:]:
+            tasks.give_back(items)
+        moved = self._pour(list(enumerate(order)), behind[1:], rest, fine)
+        tasks.take_all()
+        return moved is not None
+
+    def exchange(self, start: int, order: Sequence[Offer]) -> None:
+        """Put the tasks of the hosts from a place on onto others, which hold them."""
+        tasks = self._tasks
+        for items in self._on[start:]:
+            tasks.give_back(items)
+        behind = self._room_behind(order)
+        rest = sum(used for used, _ in self._used[start:])
+        fine = sum(fine for _, fine in self._used[start:])
+        moved = self._pour(list(enumerate(order)), behind, rest, fine)
+        assert moved is not None, "they were found to hold them"
+        tasks.take_all()
+        self._order = [*self._order[:start], *order]
+        self._on = [*self._on[:start], *(moved.get(at, _NOTHING) for at in range(len(order)))]
+        self._used = [tasks.sum_of(items) for items in self._on]
+        self._add_up()
 
     def _pour(
         self,
-        tasks: Sequence[int],
-        left: int,
-        order: Sequence[Offer],
-        places: Iterable[int],
-        suffix: Sequence[int],
-    ) -> tuple[dict[int, int], bool]:
-        """Fill hosts with tasks, one after the other; return where they go, and whether all found a place.
+        hosts: Sequence[tuple[int, Offer]],
+        behind: Sequence[tuple[int, int]],
+        rest: int,
+        fine: int,
+    ) -> dict[int, list[Item]] | None:
+        """Fill hosts with the waiting tasks; return where they go, None if one finds no place.
 
-        It ends once what is left is more than all hosts behind could hold. ``left``: amounts of all tasks.
+        It ends once what is left is more than all hosts behind could hold. The tasks wait again after it.
+        ``rest`` and ``fine``: what they need together.
         """
-        packing = self._packing
-        guard, smallest = packing.guard, self._smallest
-        class_of, group_of, own = self._class_of, self._group_of, self._needs
-        head, end = 0, len(tasks)
-        following: dict[int, int] = {}
-        moved: dict[int, int] = {}
-        for place in places:
-            capacity, needs = self._kind(order[place].kind)
-            room = capacity | guard
-            at, before, group = head, -1, -1
-            while at < end:
-                task = tasks[at]
-                number = class_of[task]
-                rest = room - needs[number]
-                after = following.get(at, at + 1)
-                if rest & guard == guard and group_of[task] != group:
-                    room, group = rest, group_of[task]
-                    moved[task] = place
-                    left -= own[number]
-                    if before < 0:
-                        head = after
-                    else:
-                        following[before] = after
-                    if (room - smallest) & guard != guard:
-                        break
-                else:
-                    before = at
-                at = after
-            if head >= end or not packing.fits(left, suffix[place + 1]):
+        tasks = self._tasks
+        moved: dict[int, list[Item]] = {}
+        for place, offer in hosts:
+            items = tasks.filling(offer.kind)
+            tasks.take(items)
+            self.spent += len(items)
+            moved[place] = items
+            used, used_fine = tasks.sum_of(items)
+            rest, fine = rest - used, fine - used_fine
+            if not tasks.may_hold(behind[place], rest, fine):
                 break
-        return moved, head >= end
+        is_done = tasks.first() is None
+        for items in moved.values():
+            tasks.give_back(items)
+        return moved if is_done else None
 
-    def drop(self, gone: int, moved: Mapping[int, int]) -> None:
+    def drop(self, gone: int, moved: Moved) -> None:
         """Empty a host: its tasks and those behind it go where ``sweep`` said."""
-        for task, place in moved.items():
-            self._host_of[task] = place
         self.dropped.add(gone)
+        self._on[gone] = _NOTHING
+        for place in range(gone + 1, len(self._order)):
+            self._on[place] = moved.get(place, _NOTHING)
         self._add_up()

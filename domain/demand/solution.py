@@ -13,9 +13,13 @@ from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.exchange import cheaper, price_of
+from xce.domain.demand.filling import GROUPS_MAX, Filling, are_fillable
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply
+from xce.domain.demand.waiting_tasks import WaitingTasks
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.placement import Placed
 
 #: How often the pass is run again with the hosts of the run before.
 _REPEATS: Final = 4
@@ -83,7 +87,7 @@ class Solver:
 
     def solve(self) -> Solution:
         """Return the demand of the candidates."""
-        found = self._cheaper(self._sound())
+        found = self._cheaper(self._by_filling() or self._sound())
         while True:
             before = len(found.order)
             self._tighten(found)
@@ -96,6 +100,93 @@ class Solver:
             if better is None or len(better.jobs) <= len(found.jobs):
                 return found
             found = better
+
+    # simple jobs
+
+    def _by_filling(self) -> Solution | None:
+        """Return a sound demand where all jobs are simple, by filling one host after the other."""
+        listed = self._listed()
+        if listed is None:
+            return None
+        catalog, candidates, left_out = listed
+        jobs = [candidate.job_class for candidate in candidates]
+        for by_worth in (True, False):
+            tasks = WaitingTasks(jobs)
+            if len(tasks.groups) > GROUPS_MAX:
+                return None
+            filling = Filling(catalog.core, self._supply, jobs, tasks, by_worth=by_worth)
+            if filling.fill():
+                return self._filled(catalog, candidates, left_out, filling)
+        return None
+
+    def _listed(self) -> tuple[Pass, list[Candidate], LeftOut] | None:
+        """Return the jobs that have their shared amounts, taken in a pass; None if any is not simple."""
+        catalog = Pass(self._core_with_headroom(), self._supply)
+        left = catalog.core.left
+        candidates: list[Candidate] = []
+        left_out: LeftOut = []
+        if not are_fillable([job.job_class for job in self._candidates if job.left_out is None]):
+            return None
+        for candidate in self._candidates:
+            job = candidate.job_class
+            if candidate.left_out is not None:
+                left_out.append((candidate, candidate.left_out))
+                continue
+            fixed = job.alternatives[0].parts[0].fixed
+            if fixed:
+                taken = [(meter, a_task * job.least + once) for meter, a_task, once in fixed]
+                if any(amount > left[meter] and amount > 0 for meter, amount in taken):
+                    catalog.give_up(job)
+                    left_out.append((candidate, None))
+                    continue
+                for meter, amount in taken:
+                    left[meter] -= amount
+            candidates.append(candidate)
+        return None if self._strict and left_out else (catalog, candidates, left_out)
+
+    def _filled(
+        self, catalog: Pass, candidates: Sequence[Candidate], left_out: LeftOut, filling: Filling
+    ) -> Solution | None:
+        """Return the demand that comes of filling hosts."""
+        failed = filling.failed
+        if failed:
+            if self._strict or any(job.alternatives[0].parts[0].fixed for job in failed):
+                return None  # what they would have taken is there for others
+            left_out += [
+                (candidate, None)
+                for candidate, places in zip(candidates, filling.hosts_of, strict=True)
+                if not places
+            ]
+            left_out.sort(key=lambda each: each[0].place)
+        jobs: list[Candidate] = []
+        placements: list[Placed] = []
+        known: dict[tuple[JobClass, tuple[int, ...]], Placed] = {}
+        metered: dict[JobClass, dict[int, int]] = {}
+        for candidate, places in zip(candidates, filling.hosts_of, strict=True):
+            job = candidate.job_class
+            if not places:
+                continue
+            key = (job, tuple(places))
+            placed = known.get(key)
+            if placed is None:
+                taken = metered.get(job)
+                if taken is None:
+                    taken = metered[job] = {
+                        meter: a_task * job.least + once
+                        for meter, a_task, once in job.alternatives[0].parts[0].fixed
+                    }
+                placed = known[key] = Placed.of_one_task_each(job, places, taken)
+            jobs.append(candidate)
+            placements.append(placed)
+        if left_out:
+            catalog.adopt(filling.opened, placements)
+        for job in failed:
+            catalog.give_up(job)
+        counts = self._prime.shortfall(placements)
+        run = Run(catalog.core, placements, None)
+        return Solution(catalog, jobs, filling.opened, counts, run, left_out)
+
+    # all others
 
     def _sound(self) -> Solution:
         catalog, left_out = self._pass(())
@@ -164,9 +255,9 @@ class Solver:
         proof = PackedProof(found.run.placements, order, self._prime.first_new)
         other = cheaper(proof, order, tier)
         if price_of(other) < price_of(order):
-            run = self._prime.run(found.jobs, other, found.counts)
-            assert run.waits is None, "filling hosts one after the other is placing job by job"
-            found.order, found.run = other, run
+            proof.exchange(0, other)
+            found.order = other
+            found.run = Run(found.run.core, proof.placements, None)
         return found
 
     def _better_one(self, found: Solution) -> Solution:

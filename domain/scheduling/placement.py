@@ -1,6 +1,6 @@
 """Placing whole jobs: task counts, alternatives and parts, and committing what was placed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xce.domain.cluster.hosts import key_of_name
@@ -40,6 +40,23 @@ class Placed:
         self.tasks = tasks
         self.claims: Sequence[Claim] = context.claims
         self.metered = context.uncommitted
+
+    @classmethod
+    def of_one_task_each(
+        cls, job: JobClass, places: Sequence[int], metered: Mapping[int, int]
+    ) -> "Placed":
+        """Return the placement of a job of one part that has one task on each of these hosts."""
+        made = cls.__new__(cls)
+        made.job, made.alternative, made.tasks = job, job.alternatives[0], len(places)
+        request = made.alternative.parts[0].request
+        first = True
+        claims: list[Claim] = []
+        for place in places:
+            claims.append(Claim(place, 1, request.bucket(1, first=first), (), (), ()))
+            first = False
+        made.claims = claims
+        made.metered = metered
+        return made
 
     def moved(self, gone: int) -> "Placed":
         """Return the same placement where one host, which it does not use, is not there."""

@@ -1,0 +1,264 @@
+"""Hosts for a queue of simple jobs, opened one after the other, each the one whose filling is the best buy.
+
+A host takes the tasks in job order that fit, whatever comes after it, so the choice is which host to fill next.
+All templates of the best priority that serves the first waiting job are compared by what the tasks that they
+would take are worth for their price. The worth is from the dual prices of buying what still waits by the
+fraction; as the queue changes, so do they. When all jobs have found hosts, the hosts in this order hold them
+by the scheduler's own rules, so the demand is sound. Where supply is short the first job comes first: then
+only hosts that take a task of it are compared.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from xce.domain.cluster.state import Scope, State
+from xce.domain.demand.lookahead import is_simple
+from xce.domain.demand.supply import Offer, Supply
+from xce.domain.demand.waiting_tasks import Item, WaitingTasks
+from xce.domain.demand.worth import dual_prices
+from xce.domain.scheduling.classes import JobClass
+
+#: Hosts opened between two computations of dual prices.
+_REFRESH: Final = 8
+#: What a share of the price of the dearest template takes off a host's merit: small hosts leave more choice.
+_BIAS: Final = 0.0225
+#: Hosts of one gang that are filled to compare templates; the others are taken to fill up as well as these.
+_GANG_HOSTS: Final = 8
+#: More groups of tasks than these are left to placing job by job.
+GROUPS_MAX: Final = 200
+
+
+class Filling:
+    """The hosts that jobs are on.
+
+    Attributes:
+        opened: the new hosts, in the order opened.
+        hosts_of: by job, the places of the hosts of its tasks, in host order.
+        failed: classes of jobs that found nothing.
+    """
+
+    def __init__(
+        self,
+        core: State,
+        supply: Supply,
+        jobs: Sequence[JobClass],
+        tasks: WaitingTasks,
+        *,
+        by_worth: bool,
+    ) -> None:
+        self._core = core
+        self._supply = supply
+        self._jobs = jobs
+        self._tasks = tasks
+        self._by_worth = by_worth
+        self.opened: list[Offer] = []
+        self.hosts_of: list[list[int]] = [[] for _ in jobs]
+        self.failed: set[JobClass] = set()
+        self._room = {offer.number: offer.room for offer in supply.offers}
+        self._markets: dict[int, _Market] = {}
+
+    def fill(self) -> bool:
+        """Fill what is there, then open hosts until no job waits; return whether the hosts hold the jobs.
+
+        They do if all jobs have hosts, or, where the first job comes first, those that are not ``failed``.
+        """
+        self._fill_what_is_there()
+        tasks = self._tasks
+        place = self._core.count
+        while (item := tasks.first()) is not None:
+            chosen = self._next_host(item)
+            if chosen is None:
+                number = tasks.job_of(item)
+                if self._by_worth or self._jobs[number].least > 1:
+                    return False  # a mix of templates may do for several tasks
+                self._give_up(number)
+                continue
+            offer, items = chosen
+            for number in range(tasks.left(item)):
+                self.opened.append(offer)
+                self._room[offer.number] -= 1
+                self._put(place, items if number == 0 else tasks.filling(offer.kind))
+                place += 1
+        return True
+
+    def _put(self, place: int, items: Sequence[Item]) -> None:
+        tasks, hosts_of = self._tasks, self.hosts_of
+        for item in items:
+            hosts_of[tasks.job_of(item)].append(place)
+        tasks.take(items)
+
+    def _give_up(self, number: int) -> None:
+        """Leave all jobs out that are equal to one that found nothing: supply only shrinks."""
+        failed = self._jobs[number]
+        self.failed.add(failed)
+        self._tasks.drop([equal for equal, job in enumerate(self._jobs) if job is failed])
+
+    def _fill_what_is_there(self) -> None:
+        """Fill the real hosts that have room for a task, and those in flight."""
+        core, tasks = self._core, self._tasks
+        hosts = core.ground.hosts
+        real = len(hosts.hosts)
+        bases: dict[Scope, set[int]] = {}
+        for place in [*sorted(self._with_room()), *range(real, core.count)]:
+
+            def free(resource: str, place: int = place) -> int:
+                return core.column(resource)[place]
+
+            def admits(scope: Scope, place: int = place) -> bool:
+                if place >= real:
+                    return scope.selector.matches(core.kind(place))
+                if scope not in bases:
+                    bases[scope] = set(scope.base(core.ground))
+                return place in bases[scope]
+
+            self._put(place, tasks.fill_free(free, admits))
+
+    def _with_room(self) -> set[int]:
+        """Return the places of the real hosts that have room for a task of any class."""
+        core = self._core
+        real = len(core.ground.hosts.hosts)
+        places: set[int] = set()
+        seen: set[object] = set()
+        for job in dict.fromkeys(self._jobs):
+            part = job.alternatives[0].parts[0]
+            amounts = part.request.bucket(1, first=True)
+            if (part.scope, amounts) in seen:
+                continue
+            seen.add((part.scope, amounts))
+            view = core.view(part.scope)
+            at = core.first_fit(view.hosts, view.cursors.get(amounts, 0), amounts, core.shut)
+            while at >= 0 and view.hosts[at] < real:
+                places.add(view.hosts[at])
+                at = core.first_fit(view.hosts, at + 1, amounts, core.shut)
+        return places
+
+    def _next_host(self, item: Item) -> tuple[Offer, list[Item]] | None:
+        """Return the host to open next, with the tasks that it takes; None if the first job finds none.
+
+        As many such hosts are opened as the first job has tasks left: they are of one template.
+        """
+        tasks, room = self._tasks, self._room
+        hosts = tasks.left(item)
+        for number, tier in enumerate(self._supply.tiers):
+            fitting = [
+                offer
+                for offer in tier
+                if room[offer.number] >= hosts and tasks.fits(item, offer.kind)
+            ]
+            if not fitting:
+                continue
+            market = self._markets.get(number)
+            if market is None:
+                market = self._markets[number] = _Market(tasks)
+            if fitting[0].price is None:
+                return fitting[0], market.fill(fitting[0])
+            if fitting[0].price == 0:
+                return fitting[0], market.fill(fitting[0])
+            offers = fitting
+            if self._by_worth and hosts == 1:
+                offers = [offer for offer in tier if room[offer.number] > 0]
+            priced = [offer for offer in offers if offer.price is not None]
+            return market.best(priced, hosts)
+        return None
+
+
+class _Market:
+    """What hosts of the templates of one priority are worth for their price."""
+
+    def __init__(self, tasks: WaitingTasks) -> None:
+        self._tasks = tasks
+        self._age = 0
+        self._worths: list[float] = []
+        self._worth_of_fine = 0.0
+        self._bounds: Mapping[int, float] = {}
+        self._dearest = 0.0
+
+    def fill(self, offer: Offer) -> list[Item]:
+        """Return the tasks that a host takes."""
+        return self._tasks.fill(offer.kind, self._no_worths(), 0.0)[1]
+
+    def _no_worths(self) -> list[float]:
+        return [0.0] * len(self._tasks.groups)
+
+    def best(self, offers: Sequence[Offer], hosts: int) -> tuple[Offer, list[Item]] | None:
+        """Return the host that is the best buy, with the tasks that it takes; all are priced.
+
+        ``hosts``: how many of it are opened.
+        """
+        kinds = {offer.kind: offer for offer in reversed(offers)}
+        if len(kinds) == 1:
+            return offers[0], self.fill(offers[0])
+        if self._age % _REFRESH == 0 or any(
+            offer.number not in self._bounds for offer in kinds.values()
+        ):
+            self._refresh(list(kinds.values()))
+        self._age += 1
+        bounds = self._bounds
+        found: tuple[Offer, list[Item]] | None = None
+        best = (0.0, 0)
+        for offer in sorted(kinds.values(), key=lambda each: (-bounds[each.number], each.number)):
+            price = float(offer.price or 0)
+            bias = _BIAS * price / self._dearest
+            if found is not None and bounds[offer.number] - bias < -best[0]:
+                continue
+            worth, items = self._worth_of(offer, hosts)
+            if not items:
+                continue
+            merit = (bias - worth / price, offer.number)
+            if found is None or merit < best:
+                best, found = merit, (offer, items)
+        return found
+
+    def _worth_of(self, offer: Offer, hosts: int) -> tuple[float, list[Item]]:
+        """Return what a host's tasks are worth, the mean of several, and the tasks of the first."""
+        tasks = self._tasks
+        worth, items = tasks.fill(offer.kind, self._worths, self._worth_of_fine)
+        if hosts == 1:
+            return worth, items
+        taken = items[:]
+        tasks.take(items)
+        compared = min(hosts, _GANG_HOSTS)
+        for _ in range(compared - 1):
+            more, others = tasks.fill(offer.kind, self._worths, self._worth_of_fine)
+            tasks.take(others)
+            worth += more
+            taken += others
+        tasks.give_back(taken)
+        return worth / compared, items
+
+    def _refresh(self, offers: Sequence[Offer]) -> None:
+        """Compute what a unit of each resource is worth now."""
+        tasks = self._tasks
+        names = list(dict.fromkeys(name for offer in offers for name in offer.kind.totals))
+        duals = dual_prices(
+            [float(tasks.needed(name)) for name in names],
+            [[float(offer.kind.totals.get(name, 0)) for name in names] for offer in offers],
+            [float(offer.price or 0) for offer in offers],
+        )
+        prices = dict(zip(names, duals, strict=True))
+        self._worth_of_fine = prices.get(tasks.fine, 0.0)
+        self._worths = [
+            sum([prices.get(name, 0.0) * amount for name, amount in group.need.items()])
+            for group in tasks.groups
+        ]
+        self._dearest = max(float(offer.price or 0) for offer in offers)
+        self._bounds = {
+            offer.number: sum([prices[name] * amount for name, amount in offer.kind.totals.items()])
+            / float(offer.price or 1)
+            for offer in offers
+        }
+
+
+def are_fillable(jobs: Sequence[JobClass]) -> bool:
+    """Return whether jobs are simple and take the first host with room for each of their tasks."""
+    return all(
+        is_simple(job)
+        and not job.alternatives[0].parts[0].request.selector.order
+        and (job.least == 1 or _has_equal_tasks(job))
+        for job in dict.fromkeys(jobs)
+    )
+
+
+def _has_equal_tasks(job: JobClass) -> bool:
+    request = job.alternatives[0].parts[0].request
+    return request.span.one_task_a_host and not request.job

@@ -1,0 +1,358 @@
+"""The waiting tasks of simple jobs, grouped so that the ones that fill a host are found fast.
+
+Trying jobs in order on hosts in order is the same as filling one host after the other, each with the tasks in
+job order that still fit. Tasks that take the same hosts and need the same of everything but one resource are a
+group. Within a group the next task that fits is found by blocks, each with the least that one of its tasks
+needs, so the work goes with the tasks that a host takes and the number of groups, not with all that wait.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
+from typing import Final
+
+from xce.domain.cluster.kinds import HostKind
+from xce.domain.cluster.state import Scope
+from xce.domain.demand.lookahead import amounts_of
+from xce.domain.demand.packing import FIELD, Packing
+from xce.domain.scheduling.classes import JobClass
+
+#: Tasks of a block, and blocks of one of the upper level, as a power of two.
+_SHIFT: Final = 5
+_MASK: Final = (1 << _SHIFT) - 1
+#: What a task needs that is gone: more than any host has.
+_GONE: Final = FIELD + 1
+
+#: Number of the group and place in it.
+Item = tuple[int, int]
+
+
+class Group:
+    """Tasks that differ only in what they need of one resource, in job order.
+
+    Attributes:
+        jobs: by place, the number of the job; all tasks of a job have one place, a host takes one of them.
+        left: by place, how many tasks of the job have no host yet.
+        amounts: by place, what a task needs of the one resource; ``_GONE`` once none is left.
+        head: before it none is left.
+        count, total: tasks that are left, and what they need of the one resource.
+    """
+
+    __slots__ = (
+        "_least", "_needs", "_upper", "amounts", "count", "head", "jobs", "left", "need", "packed", "scope", "total",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, need: Mapping[str, int], packed: int) -> None:
+        self.scope = scope
+        self.need = need
+        self.packed = packed
+        self.jobs: list[int] = []
+        self.left: list[int] = []
+        self.amounts: list[int] = []
+        self.head = 0
+        self.count = 0
+        self.total = 0
+        self._needs: list[int] = []
+        self._least: list[int] = []
+        self._upper: list[int] = []
+
+    def close(self) -> None:
+        """Build the blocks; called once after all tasks are in."""
+        self._needs = self.amounts[:]
+        self._least = _minima(self.amounts)
+        self._upper = _minima(self._least)
+        self.count = sum(self.left)
+        self.total = sum(map(int.__mul__, self.left, self.amounts))
+
+    def find(self, at: int, most: int) -> int:
+        """Return the first place from ``at`` on whose task needs at most so much, -1 if there is none."""
+        amounts = self.amounts
+        end = len(amounts)
+        stop = min((at | _MASK) + 1, end)
+        while at < stop:
+            if amounts[at] <= most:
+                return at
+            at += 1
+        if at >= end:
+            return -1
+        least, upper = self._least, self._upper
+        block, blocks = at >> _SHIFT, len(least)
+        while block < blocks:
+            if not block & _MASK:
+                above = block >> _SHIFT
+                while above < len(upper) and upper[above] > most:
+                    above += 1
+                block = above << _SHIFT
+                if block >= blocks:
+                    return -1
+            if least[block] <= most:
+                at = block << _SHIFT
+                while amounts[at] > most:
+                    at += 1
+                return at
+            block += 1
+        return -1
+
+    def take(self, at: int) -> None:
+        """Take one task of a place."""
+        amount = self.amounts[at]
+        self.count -= 1
+        self.total -= amount
+        self.left[at] -= 1
+        if self.left[at]:
+            return
+        self.amounts[at] = _GONE
+        block = at >> _SHIFT
+        if self._least[block] == amount:
+            start = block << _SHIFT
+            self._least[block] = min(self.amounts[start : start + _MASK + 1])
+            above = block >> _SHIFT
+            if self._upper[above] == amount:
+                start = above << _SHIFT
+                self._upper[above] = min(self._least[start : start + _MASK + 1])
+        if at == self.head:
+            while at < len(self.amounts) and self.amounts[at] == _GONE:
+                at += 1
+            self.head = at
+
+    def need_of(self, at: int) -> int:
+        """Return what a task needs of the one resource, whether it waits or not."""
+        return self._needs[at]
+
+    def take_all(self) -> None:
+        """Take all tasks."""
+        size = len(self.jobs)
+        self.left = [0] * size
+        self.amounts = [_GONE] * size
+        self._least = [_GONE] * len(self._least)
+        self._upper = [_GONE] * len(self._upper)
+        self.head, self.count, self.total = size, 0, 0
+
+    def give_back(self, at: int) -> None:
+        """Let one task of a place wait again."""
+        amount = self._needs[at]
+        self.count += 1
+        self.total += amount
+        self.left[at] += 1
+        if self.left[at] > 1:
+            return
+        self.amounts[at] = amount
+        block = at >> _SHIFT
+        if amount < self._least[block]:
+            self._least[block] = amount
+            above = block >> _SHIFT
+            self._upper[above] = min(self._upper[above], amount)
+        self.head = min(self.head, at)
+
+
+def _minima(amounts: Sequence[int]) -> list[int]:
+    size = _MASK + 1
+    return [min(amounts[start : start + size]) for start in range(0, len(amounts), size)]
+
+
+class WaitingTasks:
+    """All tasks of simple jobs that wait for a host.
+
+    Attributes:
+        groups: in the order of their first job.
+        items: by number of the job, group and place of its tasks.
+        resources: what any task needs, the one that groups differ in apart; ``fine`` is that one.
+    """
+
+    def __init__(self, jobs: Sequence[JobClass]) -> None:
+        """Group the tasks of jobs, which are known by their number from then on."""
+        needs = {job: amounts_of(job) for job in dict.fromkeys(jobs)}
+        distinct: dict[str, set[int]] = {}
+        for need in needs.values():
+            for name, amount in need.items():
+                distinct.setdefault(name, set()).add(amount)
+        self.fine = max(distinct, key=lambda name: len(distinct[name])) if distinct else ""
+        self.resources = [name for name in distinct if name != self.fine]
+        self._packing = Packing(self.resources)
+        self.groups: list[Group] = []
+        self.items: list[Item] = []
+        self._of_kind: dict[HostKind, list[int]] = {}
+        self._capacity: dict[HostKind, tuple[int, int]] = {}
+        self._add(jobs, needs)
+
+    def _add(self, jobs: Sequence[JobClass], needs: Mapping[JobClass, Mapping[str, int]]) -> None:
+        places: dict[JobClass, tuple[int, Group, int, int]] = {}
+        known: dict[tuple[Scope, int], int] = {}
+        for job, need in needs.items():
+            rest = {name: amount for name, amount in need.items() if name != self.fine}
+            scope = job.alternatives[0].parts[0].scope
+            packed = self._packing.pack(rest)
+            place = known.get((scope, packed))
+            if place is None:
+                place = known[scope, packed] = len(self.groups)
+                self.groups.append(Group(scope, rest, packed))
+            places[job] = (place, self.groups[place], need.get(self.fine, 0), job.least)
+        items = self.items
+        for number, job in enumerate(jobs):
+            place, group, amount, tasks = places[job]
+            items.append((place, len(group.jobs)))
+            group.jobs.append(number)
+            group.left.append(tasks)
+            group.amounts.append(amount)
+        for group in self.groups:
+            group.close()
+
+    def first(self) -> Item | None:
+        """Return the first task in job order that waits, None if none does."""
+        heads = [
+            (group.jobs[group.head], number)
+            for number, group in enumerate(self.groups)
+            if group.count
+        ]
+        if not heads:
+            return None
+        number = min(heads)[1]
+        return number, self.groups[number].head
+
+    def job_of(self, item: Item) -> int:
+        """Return the number of the job of a task."""
+        return self.groups[item[0]].jobs[item[1]]
+
+    def left(self, item: Item) -> int:
+        """Return how many tasks of the job of a task wait."""
+        return self.groups[item[0]].left[item[1]]
+
+    def needed(self, resource: str) -> int:
+        """Return what all waiting tasks need of a resource."""
+        if resource == self.fine:
+            return sum(group.total for group in self.groups)
+        return sum(group.count * group.need.get(resource, 0) for group in self.groups)
+
+    def fits(self, item: Item, kind: HostKind) -> bool:
+        """Return whether an empty host of a kind takes a task."""
+        group = self.groups[item[0]]
+        return item[0] in self._on(kind) and group.amounts[item[1]] <= kind.totals.get(self.fine, 0)
+
+    def fill(
+        self,
+        kind: HostKind,
+        worths: Sequence[float],
+        worth_of_fine: float,
+    ) -> tuple[float, list[Item]]:
+        """Return the tasks that an empty host of a kind takes, and what they are worth.
+
+        Args:
+            worths: by group, the worth of what a task needs of all but the one resource.
+            worth_of_fine: of a unit of the one resource.
+        """
+        items = self.filling(kind)
+        groups = self.groups
+        worth = sum([worths[number] for number, _ in items])
+        fine = sum([groups[number].amounts[at] for number, at in items])
+        return worth + worth_of_fine * fine, items
+
+    def filling(self, kind: HostKind) -> list[Item]:
+        """Return the tasks that an empty host of a kind takes."""
+        room, most = self.capacity(kind)
+        return self._filling(self._on(kind), room, most)
+
+    def capacity(self, kind: HostKind) -> tuple[int, int]:
+        """Return what an empty host has: of all but the one resource, packed, and of that one."""
+        known = self._capacity.get(kind)
+        if known is None:
+            known = self._capacity[kind] = (
+                self._packing.pack(kind.totals),
+                kind.totals.get(self.fine, 0),
+            )
+        return known
+
+    def sum_of(self, items: Iterable[Item]) -> tuple[int, int]:
+        """Return what tasks need together, in the same way."""
+        groups = self.groups
+        rest = fine = 0
+        for number, at in items:
+            group = groups[number]
+            rest += group.packed
+            fine += group.need_of(at)
+        return rest, fine
+
+    def may_hold(self, room: tuple[int, int], rest: int, fine: int) -> bool:
+        """Return whether as much is free as is needed."""
+        return fine <= room[1] and self._packing.fits(rest, room[0])
+
+    def fill_free(self, free: Callable[[str], int], admits: Callable[[Scope], bool]) -> list[Item]:
+        """Return the tasks that a host takes that has these amounts free and admits these scopes."""
+        room = self._packing.pack({name: max(0, free(name)) for name in self.resources})
+        numbers = [number for number, group in enumerate(self.groups) if admits(group.scope)]
+        return self._filling(numbers, room, free(self.fine))
+
+    def take(self, items: Iterable[Item]) -> None:
+        """Take tasks: they wait no more."""
+        groups = self.groups
+        for number, at in items:
+            groups[number].take(at)
+
+    def give_back(self, items: Iterable[Item]) -> None:
+        """Let tasks wait again."""
+        groups = self.groups
+        for number, at in items:
+            groups[number].give_back(at)
+
+    def take_all(self) -> None:
+        """Take all tasks that wait."""
+        for group in self.groups:
+            group.take_all()
+
+    def drop(self, jobs: Iterable[int]) -> None:
+        """Take all tasks of jobs, some of which may be gone already."""
+        gone = set(jobs)
+        for group in self.groups:
+            for at, job in enumerate(group.jobs):
+                if job in gone:
+                    for _ in range(group.left[at]):
+                        group.take(at)
+
+    def _filling(self, numbers: Iterable[int], room: int, most: int) -> list[Item]:
+        groups = self.groups
+        guard = self._packing.guard
+        room |= guard
+        heap: list[tuple[int, int, int]] = []
+        for number in numbers:
+            group = groups[number]
+            at = group.head
+            if at < len(group.jobs):
+                heap.append((group.jobs[at], number, at))
+        heapify(heap)
+        items: list[Item] = []
+        while heap:
+            _, number, at = heap[0]
+            group = groups[number]
+            rest = room - group.packed
+            if rest & guard != guard:
+                heappop(heap)
+                continue
+            amounts = group.amounts
+            amount = amounts[at]
+            if amount <= most:
+                items.append((number, at))
+                most -= amount
+                room = rest
+                at += 1
+                if at >= len(amounts):
+                    heappop(heap)
+                    continue
+                if amounts[at] <= most:
+                    heapreplace(heap, (group.jobs[at], number, at))
+                    continue
+            at = group.find(at, most)
+            if at < 0:
+                heappop(heap)
+            else:
+                heapreplace(heap, (group.jobs[at], number, at))
+        return items
+
+    def _on(self, kind: HostKind) -> list[int]:
+        """Return the groups of which an empty host of a kind may take a task."""
+        known = self._of_kind.get(kind)
+        if known is None:
+            capacity = self._packing.pack(kind.totals)
+            known = self._of_kind[kind] = [
+                number
+                for number, group in enumerate(self.groups)
+                if group.scope.selector.matches(kind) and self._packing.fits(group.packed, capacity)
+            ]
+        return known
