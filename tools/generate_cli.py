@@ -7,6 +7,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli.main import app
+from xce.adapters.cli.operators.main import app as operators
 
 HEAD = """# Command line
 
@@ -19,20 +20,31 @@ Made from the code by `tools/generate.py`; do not edit. Data goes to stdout, eve
 """
 
 
+OPERATORS = """# xcecli
+
+Made from the code by `tools/generate.py`; do not edit. What operators type: every list and action that the controller knows, over
+[its REST interface](rest.md). [How to operate](../how-to/operate.md) shows it at work. Exit codes are those of [xce](cli.md).
+
+`--json` prints the document that the interface gives, a list as one page. Flags come first: `xcecli --address URL requests`.
+"""
+
+
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the one page."""
+    """Yield the page of each program."""
     text = HEAD + "".join(
         f"| {code} | {meaning} |\n" for code, meaning in exit_codes.MEANING.items()
     )
     root = typer.main.get_command(app)
     text += "".join(_command(root, "xce"))
     yield "docs/reference/cli.md", text
+    operators_root = typer.main.get_command(operators)
+    yield "docs/reference/xcecli.md", OPERATORS + "".join(_command(operators_root, "xcecli"))
 
 
 def _command(command: object, path: str) -> Iterator[str]:
     assert isinstance(command, (TyperCommand, TyperGroup))
     context = typer.Context(command, info_name=path)
-    if path != "xce":
+    if path not in ("xce", "xcecli"):
         yield f"\n## {path}\n\n{(command.help or '').strip()}\n"
         rows = [_row(parameter, context) for parameter in command.params]
         if rows:

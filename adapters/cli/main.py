@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "provisioner": Lazy("provisioner"),
     "scheduler": Lazy("scheduler"),
     "licence": Lazy("licence"),
+    "pool": Lazy("pool"),
 }
 
 
@@ -66,15 +67,20 @@ def root(
 
 
 def main() -> None:
-    """Run the command line; every error made on purpose is one message on stderr and an exit code."""
+    """Run the command line ``xce``."""
+    carry_out(app, "xce")
+
+
+def carry_out(program: typer.Typer, name: str) -> None:
+    """Run a command line; every error made on purpose is one message on stderr and an exit code."""
     try:
         try:
-            app()
+            program()
         finally:
             if sys.stdout is not None:  # closed by the caller: `>&-`
                 sys.stdout.flush()
     except XceError as error:
-        end(str(error), exit_codes.exit_code_of(error))
+        end(str(error), exit_codes.exit_code_of(error), name)
     except BrokenPipeError:
         # The reader of a pipe went away; what it wanted was written.
         leave_stdout()
@@ -84,20 +90,20 @@ def main() -> None:
             raise  # of a file: a command should have said which, so this is a defect
         leave_stdout()
         failure = cannot_write("standard output", error)
-        end(str(failure), exit_codes.exit_code_of(failure))
+        end(str(failure), exit_codes.exit_code_of(failure), name)
     except SystemExit as status:
         if status.code == exit_codes.INTERRUPTED:
-            end("interrupted", exit_codes.INTERRUPTED)
+            end("interrupted", exit_codes.INTERRUPTED, name)
         raise
 
 
-def end(message: str, code: int) -> NoReturn:
+def end(message: str, code: int, name: str = "xce") -> NoReturn:
     """Say on stderr why it ends, every line with the name of the program, and end."""
     lines = message.splitlines()
     for line in lines[:LINES_MAX]:
-        print(f"xce: {visible(line)}", file=sys.stderr)
+        print(f"{name}: {visible(line)}", file=sys.stderr)
     if len(lines) > LINES_MAX:
-        print(f"xce: and {len(lines) - LINES_MAX} more", file=sys.stderr)
+        print(f"{name}: and {len(lines) - LINES_MAX} more", file=sys.stderr)
     raise SystemExit(code) from None
 
 

@@ -76,9 +76,9 @@ class Site:
             if any(use.name == host for use in run.job.hosts)
         ]
 
-    def obtain(self, request: str, machine: str) -> None:
+    def obtain(self, request: str, machine: str, **more: Any) -> None:
         """The provisioner's part, up to the granted machine."""
-        order(self.cloud, open_request(request, amount=1))
+        order(self.cloud, open_request(request, amount=1, **more))
         theirs = {"request": request, "provider_request_id": f"add-{request}"}
         order(self.cloud, {"command": "accept-request", **theirs})
         order(self.cloud, status_of(request, machine))

@@ -1,0 +1,233 @@
+"""What ``xcecli`` does: each is one order, durable when the command returns."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from xce.adapters.cli import terminal
+from xce.adapters.cli.operators.connection import connection_of
+from xce.adapters.cli.operators.showing import show
+from xce.domain.engine.commands import DismissOrphan, GiveUpRequest
+from xce.domain.errors import InputError, RejectedError
+from xce.domain.formats.rest import DrainWish, OrderAnswer
+from xce.domain.provisioning.drain import AtDeadline
+from xce.domain.provisioning.instance import InstanceState
+from xce.domain.values import read_duration
+
+if TYPE_CHECKING:
+    from xce.adapters.client import Client
+
+WhyOption = Annotated[str, typer.Option("--why", help="The reason, for those who read the log.")]
+DeadlineOption = Annotated[
+    str | None, typer.Option("--deadline", metavar="TIME", help="From now, such as 30min.")
+]
+PolicyOption = Annotated[
+    AtDeadline,
+    typer.Option("--at-deadline", help="What happens to jobs that still run then."),
+]
+
+
+def _do(
+    context: typer.Context,
+    order: Callable[["Client"], OrderAnswer],
+    done: str,
+    already: str,
+    *,
+    as_json: bool,
+) -> None:
+    with connection_of(context).client() as client:
+        answer = order(client)
+    if as_json:
+        terminal.write_json(answer.to_json())
+    else:
+        show(done if answer.changed else already)
+
+
+def _length(text: str, option: str) -> timedelta:
+    try:
+        length = read_duration(text)
+    except ValueError as error:
+        raise InputError.of(option, str(error)) from None
+    if length <= timedelta(0):
+        raise InputError.of(option, "wanted a time above 0")
+    return length
+
+
+def _wish(deadline: str | None, at_deadline: AtDeadline) -> DrainWish:
+    if deadline is None:
+        if at_deadline is not AtDeadline.WAIT:
+            raise InputError.of("--at-deadline", "needs --deadline")
+        return DrainWish()
+    at = datetime.now(UTC) + _length(deadline, "--deadline")
+    return DrainWish(deadline=at.replace(microsecond=0), at_deadline=at_deadline)
+
+
+def drain(
+    context: typer.Context,
+    host: Annotated[str, typer.Argument(help="Its name in the cluster.")],
+    why: WhyOption = "drained by hand",
+    deadline: DeadlineOption = None,
+    at_deadline: PolicyOption = AtDeadline.WAIT,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Close a host to new work; a provisioned one goes back when it is empty, an own one stays closed."""
+    wish = _wish(deadline, at_deadline)
+    _do(
+        context,
+        lambda client: client.drain(host, why, wish),
+        f"host {host} takes no new work; xcecli drains shows how far it is",
+        f"host {host} was being drained already",
+        as_json=as_json,
+    )
+
+
+def open_host(
+    context: typer.Context,
+    host: Annotated[str, typer.Argument(help="Its name in the cluster.")],
+    why: WhyOption = "opened by hand",
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Let a host that was drained take work again."""
+    _do(
+        context,
+        lambda client: client.open_host(host, why),
+        f"host {host} takes work again",
+        f"host {host} was open already",
+        as_json=as_json,
+    )
+
+
+def give_back(
+    context: typer.Context,
+    instance: Annotated[str, typer.Argument(help="As xcecli instances names it.")],
+    why: WhyOption = "returned by hand",
+    deadline: DeadlineOption = None,
+    at_deadline: PolicyOption = AtDeadline.WAIT,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Give a host back to its provider: it takes no new work, and goes when its jobs have ended."""
+    wish = _wish(deadline, at_deadline)
+    with connection_of(context).client() as client:
+        entry = client.instance(instance)
+        if entry.host is None or entry.state not in (InstanceState.JOINED, InstanceState.DRAINING):
+            raise RejectedError(_cannot_return(instance, entry.state))
+        answer = client.drain(entry.host, why, wish)
+    if as_json:
+        terminal.write_json(answer.to_json())
+    else:
+        show(f"host {entry.host} takes no new work and goes back when it is empty")
+
+
+def _cannot_return(instance: str, state: InstanceState) -> str:
+    match state:
+        case InstanceState.STARTING:
+            return (
+                f"instance {instance} has not joined yet; it goes back by itself if it never does"
+            )
+        case InstanceState.RETURNING | InstanceState.NEVER_JOINED:
+            return f"instance {instance} is {state}: its provisioner gives it back"
+        case _:
+            return f"instance {instance} is {state}"
+
+
+def pause(
+    context: typer.Context,
+    provider: Annotated[str, typer.Argument(help="Its name.")],
+    item: Annotated[
+        str | None, typer.Option("--item", help="One template or resource; else all of it.")
+    ] = None,
+    for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long.")] = "1h",
+    why: WhyOption = "paused by hand",
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Ask nothing of a provider for a while; what it has lent stays."""
+    until = (datetime.now(UTC) + _length(for_, "--for")).replace(microsecond=0)
+    _do(
+        context,
+        lambda client: client.pause(provider, until, why, item),
+        f"nothing is asked of {item or 'all'} at {provider} until {until:%Y-%m-%d %H:%M:%S UTC}",
+        "it was paused until then already",
+        as_json=as_json,
+    )
+
+
+def resume(
+    context: typer.Context,
+    provider: Annotated[str, typer.Argument(help="Its name.")],
+    item: Annotated[
+        str | None, typer.Option("--item", help="One template or resource; else all of it.")
+    ] = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """End a pause before its time."""
+    _do(
+        context,
+        lambda client: client.resume(provider, item),
+        f"{item or 'all'} at {provider} may be asked again",
+        "it was not paused",
+        as_json=as_json,
+    )
+
+
+def freeze(
+    context: typer.Context, why: WhyOption = "frozen by hand", as_json: terminal.JsonOption = False
+) -> None:
+    """Ask, drain and give back nothing new, anywhere, until it is unfrozen; what is under way is followed to its end."""
+    _do(
+        context,
+        lambda client: client.freeze(why),
+        "frozen: nothing new is asked, drained or given back",
+        "it was frozen already",
+        as_json=as_json,
+    )
+
+
+def unfreeze(
+    context: typer.Context,
+    why: WhyOption = "unfrozen by hand",
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Let the policy act again."""
+    _do(
+        context,
+        lambda client: client.unfreeze(why),
+        "the policy acts again",
+        "it was not frozen",
+        as_json=as_json,
+    )
+
+
+def dismiss(
+    context: typer.Context,
+    orphan: Annotated[str, typer.Argument(help="As xcecli orphans names it.")],
+    why: WhyOption = "none of ours",
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Say that an orphan is none of ours; it is not reported again."""
+    with connection_of(context).client() as client:
+        found = next((one for one in client.orphans() if one.id == orphan), None)
+        if found is None:
+            raise RejectedError(f"there is no open orphan {orphan}")
+        answer = client.command(DismissOrphan(found.provider, found.theirs, why))
+    if as_json:
+        terminal.write_json(answer.to_json())
+    else:
+        show(f"{orphan} is not reported again")
+
+
+def cancel(
+    context: typer.Context,
+    request: Annotated[str, typer.Argument(help="As xcecli requests names it.")],
+    why: WhyOption = "given up by hand",
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Give an ask up: what has not come is not counted on any more; what comes late is still ours."""
+    _do(
+        context,
+        lambda client: client.command(GiveUpRequest(request, why)),
+        f"request {request} is given up",
+        f"request {request} was over already",
+        as_json=as_json,
+    )
