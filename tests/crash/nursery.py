@@ -1,6 +1,6 @@
-"""Controllers that start at once: a process that has imported everything makes each of them by a fork, and says how it ended.
+"""Daemons that start at once: a process that has imported everything makes each of them by a fork, and says how it ended.
 
-Run as a module it is that process: lines ``start CONFIG LOG`` and ``wait PID`` come on stdin, ``PID`` and the exit code are the answers.
+Run as a module it is that process: lines ``start COMMAND CONFIG LOG`` and ``wait PID`` come on stdin, ``PID`` and the exit code are the answers.
 """
 
 import os
@@ -25,7 +25,7 @@ UP_WITHIN_S = 60.0
 
 @dataclass
 class Child:
-    """One controller process."""
+    """One daemon process."""
 
     nursery: "Nursery"
     pid: int
@@ -39,7 +39,7 @@ class Child:
 
 
 class Nursery:
-    """Starts controllers."""
+    """Starts controllers and provisioners."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -65,8 +65,8 @@ class Nursery:
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
-    def start(self, config: Path) -> Child:
-        return Child(self, self.ask(f"start {config} {config.with_suffix('.log')}"))
+    def start(self, config: Path, command: str = "controller") -> Child:
+        return Child(self, self.ask(f"start {command} {config} {config.with_suffix('.log')}"))
 
 
 def wait_until_it_serves(address: str) -> float:
@@ -85,7 +85,11 @@ def wait_until_it_serves(address: str) -> float:
 def main() -> None:
     from xce.adapters.cli import main as command_line
 
-    for module in ("xce.adapters.controller.service", "xce.adapters.store.postgresql.factory"):
+    for module in (
+        "xce.adapters.controller.service",
+        "xce.adapters.store.postgresql.factory",
+        "xce.adapters.provisioner.service",
+    ):
         import_module(module)
     for line in sys.stdin:
         order, *words = line.split()
@@ -93,7 +97,7 @@ def main() -> None:
             _, status = os.waitpid(int(words[0]), 0)
             print(os.waitstatus_to_exitcode(status), flush=True)
             continue
-        config, log = words
+        command, config, log = words
         pid = os.fork()
         if pid:
             print(pid, flush=True)
@@ -102,7 +106,7 @@ def main() -> None:
             os.dup2(nothing.fileno(), 0)
             os.dup2(nothing.fileno(), 1)
             os.dup2(err.fileno(), 2)
-        sys.argv = ["xce", "controller", "--config", config]
+        sys.argv = ["xce", command, "--config", config]
         code = 1
         try:
             command_line.main()
