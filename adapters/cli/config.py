@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
-from xce.adapters.cli import exit_codes, terminal
+from xce.adapters.cli import exit_codes, import_lsf, terminal
 from xce.adapters.settings.load import read_config
 from xce.domain.errors import InputError
 from xce.domain.formats.base import Count, Format
 from xce.domain.formats.config import SimulationConfig
 
 app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
+app.command(
+    "import-lsf", epilog="Example: xce config import-lsf $LSF_ENVDIR/resource_connector --out ."
+)(import_lsf.command)
 
 
 class ProblemEntry(Format):
