@@ -182,11 +182,15 @@ class Tightening:
         self.run = run
         self.is_proved = False
 
-    def tighten(self) -> None:
-        """Drop what is spare, and prove that the rest is not, within the budget."""
+    def tighten(self, proof: PackedProof | None = None) -> None:
+        """Drop what is spare, and prove that the rest is not, within the budget.
+
+        ``proof``: the hosts with the tasks on them, where that is known.
+        """
         while True:
-            if are_simple(self.run.placements):
-                hosts = self._drop_hosts_of_simple_jobs()
+            if proof is not None or are_simple(self.run.placements):
+                hosts = self._drop_hosts_of_simple_jobs(proof)
+                proof = None
             else:
                 hosts = self._drop_hosts()
             if hosts is None:
@@ -233,7 +237,7 @@ class Tightening:
                 return True
         return False
 
-    def _drop_hosts_of_simple_jobs(self) -> bool | None:
+    def _drop_hosts_of_simple_jobs(self, proof: PackedProof | None) -> bool | None:
         """The same where all jobs are simple, by filling hosts one after the other.
 
         Of several spare hosts the one goes first that is best dropped; where the budget cannot last for
@@ -245,21 +249,24 @@ class Tightening:
             left = min(left, len(self._jobs))
         places = _runs(order)
         is_large = len(self._jobs) * len(places) > left
-        proof = PackedProof(self.run.placements, order, prime.first_new)
+        if proof is None:
+            proof = PackedProof(self.run.placements, order, prime.first_new)
+        before = proof.spent
         spare: tuple[int, Moved] | None = None
-        for at, moved in proof.sweep(places, left):
+        for at, moved in proof.sweep(places, before + left):
             if is_large:
                 proof.drop(at, moved)
             elif spare is None or _goes_before(order, at, spare[0]):
                 spare = at, moved
         if spare is not None:
             proof.drop(*spare)
-        prime.spent += proof.spent
+        spent = proof.spent - before
+        prime.spent += spent
         if not proof.dropped:
-            return None if proof.spent > left else False
+            return None if spent > left else False
         self.order = proof.order
         self.run = Run(self.run.core, proof.placements, None)
-        return None if proof.spent > left else True
+        return None if spent > left else True
 
     def _drop_units(self) -> bool | None:
         """Drop spare units of shared resources; return whether there were any, None without budget."""

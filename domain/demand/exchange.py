@@ -18,7 +18,7 @@ from xce.domain.demand.supply import Offer
 _TASKS_MAX: Final = 2_000
 _SETS_MAX: Final = 400
 #: So many hosts are exchanged, those opened last.
-_HOSTS_MAX: Final = 12
+EXCHANGED_MAX: Final = 12
 
 
 def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer]) -> list[Offer]:
@@ -31,7 +31,7 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
         order: the hosts that hold them now, all priced and of one priority.
         offers: all templates of that priority.
     """
-    start = max(0, len(order) - _HOSTS_MAX)
+    start = max(0, len(order) - EXCHANGED_MAX)
     kept, best = list(order[:start]), list(order[start:])
     limit = proof.spent + _TASKS_MAX
     looked_at = 0

@@ -14,7 +14,7 @@ from typing import Final
 from xce.domain.cluster.state import Scope, State
 from xce.domain.demand.lookahead import is_simple
 from xce.domain.demand.supply import Offer, Supply
-from xce.domain.demand.waiting_tasks import Item, WaitingTasks
+from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass
 
@@ -33,7 +33,8 @@ class Filling:
 
     Attributes:
         opened: the new hosts, in the order opened.
-        hosts_of: by job, the places of the hosts of its tasks, in host order.
+        place_of: by job, the place of the host of its first task, -1 if it has none.
+        more_of: the places of the others, in host order.
         failed: classes of jobs that found nothing.
     """
 
@@ -52,7 +53,8 @@ class Filling:
         self._tasks = tasks
         self._by_worth = by_worth
         self.opened: list[Offer] = []
-        self.hosts_of: list[list[int]] = [[] for _ in jobs]
+        self.place_of: list[int] = [-1] * len(jobs)
+        self.more_of: dict[int, list[int]] = {}
         self.failed: set[JobClass] = set()
         self._room = {offer.number: offer.room for offer in supply.offers}
         self._markets: dict[int, _Market] = {}
@@ -65,27 +67,29 @@ class Filling:
         self._fill_what_is_there()
         tasks = self._tasks
         place = self._core.count
-        while (item := tasks.first()) is not None:
-            chosen = self._next_host(item)
+        while (job := tasks.first()) is not None:
+            chosen = self._next_host(job)
             if chosen is None:
-                number = tasks.job_of(item)
-                if self._by_worth or self._jobs[number].least > 1:
+                if self._by_worth or self._jobs[job].least > 1:
                     return False  # a mix of templates may do for several tasks
-                self._give_up(number)
+                self._give_up(job)
                 continue
-            offer, items = chosen
-            for number in range(tasks.left(item)):
+            offer, taken = chosen
+            for number in range(tasks.left(job)):
                 self.opened.append(offer)
                 self._room[offer.number] -= 1
-                self._put(place, items if number == 0 else tasks.filling(offer.kind))
+                self._put(place, taken if number == 0 else tasks.filling(offer.kind))
                 place += 1
         return True
 
-    def _put(self, place: int, items: Sequence[Item]) -> None:
-        tasks, hosts_of = self._tasks, self.hosts_of
-        for item in items:
-            hosts_of[tasks.job_of(item)].append(place)
-        tasks.take(items)
+    def _put(self, place: int, taken: Sequence[int]) -> None:
+        place_of = self.place_of
+        for job in taken:
+            if place_of[job] < 0:
+                place_of[job] = place
+            else:
+                self.more_of.setdefault(job, []).append(place)
+        self._tasks.take(taken)
 
     def _give_up(self, number: int) -> None:
         """Leave all jobs out that are equal to one that found nothing: supply only shrinks."""
@@ -132,18 +136,18 @@ class Filling:
                 at = core.first_fit(view.hosts, at + 1, amounts, core.shut)
         return places
 
-    def _next_host(self, item: Item) -> tuple[Offer, list[Item]] | None:
+    def _next_host(self, job: int) -> tuple[Offer, list[int]] | None:
         """Return the host to open next, with the tasks that it takes; None if the first job finds none.
 
         As many such hosts are opened as the first job has tasks left: they are of one template.
         """
         tasks, room = self._tasks, self._room
-        hosts = tasks.left(item)
+        hosts = tasks.left(job)
         for number, tier in enumerate(self._supply.tiers):
             fitting = [
                 offer
                 for offer in tier
-                if room[offer.number] >= hosts and tasks.fits(item, offer.kind)
+                if room[offer.number] >= hosts and tasks.fits(job, offer.kind)
             ]
             if not fitting:
                 continue
@@ -151,9 +155,9 @@ class Filling:
             if market is None:
                 market = self._markets[number] = _Market(tasks)
             if fitting[0].price is None:
-                return fitting[0], market.fill(fitting[0])
+                return fitting[0], tasks.filling(fitting[0].kind)
             if fitting[0].price == 0:
-                return fitting[0], market.fill(fitting[0])
+                return fitting[0], tasks.filling(fitting[0].kind)
             offers = fitting
             if self._by_worth and hosts == 1:
                 offers = [offer for offer in tier if room[offer.number] > 0]
@@ -173,58 +177,52 @@ class _Market:
         self._bounds: Mapping[int, float] = {}
         self._dearest = 0.0
 
-    def fill(self, offer: Offer) -> list[Item]:
-        """Return the tasks that a host takes."""
-        return self._tasks.fill(offer.kind, self._no_worths(), 0.0)[1]
-
-    def _no_worths(self) -> list[float]:
-        return [0.0] * len(self._tasks.groups)
-
-    def best(self, offers: Sequence[Offer], hosts: int) -> tuple[Offer, list[Item]] | None:
+    def best(self, offers: Sequence[Offer], hosts: int) -> tuple[Offer, list[int]] | None:
         """Return the host that is the best buy, with the tasks that it takes; all are priced.
 
         ``hosts``: how many of it are opened.
         """
         kinds = {offer.kind: offer for offer in reversed(offers)}
         if len(kinds) == 1:
-            return offers[0], self.fill(offers[0])
+            return offers[0], self._tasks.filling(offers[0].kind)
         if self._age % _REFRESH == 0 or any(
             offer.number not in self._bounds for offer in kinds.values()
         ):
             self._refresh(list(kinds.values()))
         self._age += 1
         bounds = self._bounds
-        found: tuple[Offer, list[Item]] | None = None
+        found: tuple[Offer, list[int]] | None = None
         best = (0.0, 0)
         for offer in sorted(kinds.values(), key=lambda each: (-bounds[each.number], each.number)):
             price = float(offer.price or 0)
             bias = _BIAS * price / self._dearest
             if found is not None and bounds[offer.number] - bias < -best[0]:
                 continue
-            worth, items = self._worth_of(offer, hosts)
-            if not items:
+            taken = self._tasks.filling(offer.kind)
+            worth = self._worth_of(offer, hosts, taken)
+            if not taken:
                 continue
             merit = (bias - worth / price, offer.number)
             if found is None or merit < best:
-                best, found = merit, (offer, items)
+                best, found = merit, (offer, taken)
         return found
 
-    def _worth_of(self, offer: Offer, hosts: int) -> tuple[float, list[Item]]:
-        """Return what a host's tasks are worth, the mean of several, and the tasks of the first."""
+    def _worth_of(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
+        """Return what a host's tasks are worth, the mean where several are opened; the first takes these."""
         tasks = self._tasks
-        worth, items = tasks.fill(offer.kind, self._worths, self._worth_of_fine)
+        worth = tasks.worth(taken, self._worths, self._worth_of_fine)
         if hosts == 1:
-            return worth, items
-        taken = items[:]
-        tasks.take(items)
+            return worth
+        all_taken = [*taken]
+        tasks.take(taken)
         compared = min(hosts, _GANG_HOSTS)
         for _ in range(compared - 1):
-            more, others = tasks.fill(offer.kind, self._worths, self._worth_of_fine)
+            others = tasks.filling(offer.kind)
             tasks.take(others)
-            worth += more
-            taken += others
-        tasks.give_back(taken)
-        return worth / compared, items
+            worth += tasks.worth(others, self._worths, self._worth_of_fine)
+            all_taken += others
+        tasks.give_back(all_taken)
+        return worth / compared
 
     def _refresh(self, offers: Sequence[Offer]) -> None:
         """Compute what a unit of each resource is worth now."""

@@ -10,13 +10,13 @@ from typing import Final
 
 from xce.domain.demand.filling import are_fillable
 from xce.domain.demand.supply import Offer
-from xce.domain.demand.waiting_tasks import Item, WaitingTasks
+from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.scheduling.placement import Placed
 
 #: Where tasks that move go, by place of the host.
-Moved = Mapping[int, Sequence[Item]]
+Moved = Mapping[int, Sequence[int]]
 
-_NOTHING: Final[Sequence[Item]] = ()
+_NOTHING: Final[Sequence[int]] = ()
 
 
 def are_simple(placements: Sequence[Placed]) -> bool:
@@ -41,39 +41,40 @@ class PackedProof:
         self.dropped: set[int] = set()
         self.spent = 0
         self._tasks = tasks = WaitingTasks([placed.job for placed in placements])
-        self._on: list[Sequence[Item]] = [[] for _ in order]
-        on: list[list[Item]] = [[] for _ in order]
-        for item, placed in zip(tasks.items, placements, strict=True):
+        on: list[list[int]] = [[] for _ in order]
+        for job, placed in enumerate(placements):
             for claim in placed.claims:
                 if claim.place >= first_new:
-                    on[claim.place - first_new].append(item)
-        self._on = [*on]
+                    on[claim.place - first_new].append(job)
+        self._on: list[Sequence[int]] = [*on]
+        self._changed = len(order)
         tasks.take_all()
-        self._used = [tasks.sum_of(items) for items in on]
+        self._used = [tasks.sum_of(jobs) for jobs in on]
         self._behind: list[tuple[int, int]] = []
         self._add_up()
 
     @property
     def order(self) -> list[Offer]:
         """Return the hosts that are left."""
+        if not self.dropped:
+            return self._order
         return [offer for place, offer in enumerate(self._order) if place not in self.dropped]
 
     @property
     def placements(self) -> list[Placed]:
         """Return where the jobs are on the hosts that are left."""
-        first = self._first_new
-        hosts_of: list[list[int]] = [
-            [claim.place for claim in placed.claims if claim.place < first]
-            for placed in self._placements
-        ]
-        left = [items for place, items in enumerate(self._on) if place not in self.dropped]
-        for place, items in enumerate(left, first):
-            for item in items:
-                hosts_of[self._tasks.job_of(item)].append(place)
-        return [
-            Placed.of_one_task_each(placed.job, places, placed.metered)
-            for placed, places in zip(self._placements, hosts_of, strict=True)
-        ]
+        changed = self._first_new + self._changed
+        moved: dict[int, list[int]] = {}
+        left = [jobs for place, jobs in enumerate(self._on) if place not in self.dropped]
+        for place, jobs in enumerate(left[self._changed :], changed):
+            for job in jobs:
+                moved.setdefault(job, []).append(place)
+        placements = [*self._placements]
+        for job, places in moved.items():
+            placed = placements[job]
+            before = [claim.place for claim in placed.claims if claim.place < changed]
+            placements[job] = Placed.of_one_task_each(placed.job, before + places, placed.metered)
+        return placements
 
     def _add_up(self) -> None:
         """Add up what the hosts behind each place have."""
@@ -120,7 +121,7 @@ class PackedProof:
                     if place in self.dropped:
                         self._used = [
                             *self._used[:place],
-                            *(tasks.sum_of(items) for items in self._on[place:]),
+                            *(tasks.sum_of(jobs) for jobs in self._on[place:]),
                         ]
         tasks.take_all()
 
@@ -132,8 +133,8 @@ class PackedProof:
         fine = sum(fine for _, fine in self._used[start:])
         if not tasks.may_hold(behind[0], rest, fine):
             return False
-        for items in self._on[start:]:
-            tasks.give_back(items)
+        for jobs in self._on[start:]:
+            tasks.give_back(jobs)
         moved = self._pour(list(enumerate(order)), behind[1:], rest, fine)
         tasks.take_all()
         return moved is not None
@@ -141,8 +142,8 @@ class PackedProof:
     def exchange(self, start: int, order: Sequence[Offer]) -> None:
         """Put the tasks of the hosts from a place on onto others, which hold them."""
         tasks = self._tasks
-        for items in self._on[start:]:
-            tasks.give_back(items)
+        for jobs in self._on[start:]:
+            tasks.give_back(jobs)
         behind = self._room_behind(order)
         rest = sum(used for used, _ in self._used[start:])
         fine = sum(fine for _, fine in self._used[start:])
@@ -151,7 +152,10 @@ class PackedProof:
         tasks.take_all()
         self._order = [*self._order[:start], *order]
         self._on = [*self._on[:start], *(moved.get(at, _NOTHING) for at in range(len(order)))]
-        self._used = [tasks.sum_of(items) for items in self._on]
+        self._used = [*self._used[:start], *(tasks.sum_of(jobs) for jobs in self._on[start:])]
+        self._changed = start
+        self._placements = self.placements
+        self._changed = len(self._order)
         self._add_up()
 
     def _pour(
@@ -160,31 +164,32 @@ class PackedProof:
         behind: Sequence[tuple[int, int]],
         rest: int,
         fine: int,
-    ) -> dict[int, list[Item]] | None:
+    ) -> dict[int, list[int]] | None:
         """Fill hosts with the waiting tasks; return where they go, None if one finds no place.
 
         It ends once what is left is more than all hosts behind could hold. The tasks wait again after it.
         ``rest`` and ``fine``: what they need together.
         """
         tasks = self._tasks
-        moved: dict[int, list[Item]] = {}
+        moved: dict[int, list[int]] = {}
         for place, offer in hosts:
-            items = tasks.filling(offer.kind)
-            tasks.take(items)
-            self.spent += len(items)
-            moved[place] = items
-            used, used_fine = tasks.sum_of(items)
+            jobs = tasks.filling(offer.kind)
+            tasks.take(jobs)
+            self.spent += len(jobs)
+            moved[place] = jobs
+            used, used_fine = tasks.sum_of(jobs)
             rest, fine = rest - used, fine - used_fine
             if not tasks.may_hold(behind[place], rest, fine):
                 break
         is_done = tasks.first() is None
-        for items in moved.values():
-            tasks.give_back(items)
+        for jobs in moved.values():
+            tasks.give_back(jobs)
         return moved if is_done else None
 
     def drop(self, gone: int, moved: Moved) -> None:
         """Empty a host: its tasks and those behind it go where ``sweep`` said."""
         self.dropped.add(gone)
+        self._changed = min(self._changed, gone)
         self._on[gone] = _NOTHING
         for place in range(gone + 1, len(self._order)):
             self._on[place] = moved.get(place, _NOTHING)

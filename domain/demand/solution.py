@@ -12,7 +12,7 @@ from typing import Final
 from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
-from xce.domain.demand.exchange import cheaper, price_of
+from xce.domain.demand.exchange import EXCHANGED_MAX, cheaper, price_of
 from xce.domain.demand.filling import GROUPS_MAX, Filling, are_fillable
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
@@ -40,9 +40,10 @@ class Solution:
         run: the counted jobs on S' with this demand.
         left_out: the other candidates, with the reason where it is known.
         is_tight: whether it is proved that nothing of the demand is spare.
+        proof: for simple jobs, the hosts with the tasks on them.
     """
 
-    __slots__ = ("catalog", "counts", "is_tight", "jobs", "left_out", "order", "run")
+    __slots__ = ("catalog", "counts", "is_tight", "jobs", "left_out", "order", "proof", "run")
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class Solution:
         self.run = run
         self.left_out = left_out
         self.is_tight = True
+        self.proof: PackedProof | None = None
 
 
 class Solver:
@@ -154,28 +156,23 @@ class Solver:
                 return None  # what they would have taken is there for others
             left_out += [
                 (candidate, None)
-                for candidate, places in zip(candidates, filling.hosts_of, strict=True)
-                if not places
+                for candidate, place in zip(candidates, filling.place_of, strict=True)
+                if place < 0
             ]
             left_out.sort(key=lambda each: each[0].place)
         jobs: list[Candidate] = []
         placements: list[Placed] = []
-        known: dict[tuple[JobClass, tuple[int, ...]], Placed] = {}
-        metered: dict[JobClass, dict[int, int]] = {}
-        for candidate, places in zip(candidates, filling.hosts_of, strict=True):
-            job = candidate.job_class
-            if not places:
+        taken: dict[JobClass, dict[int, int]] = {}
+        for number, (candidate, place) in enumerate(zip(candidates, filling.place_of, strict=True)):
+            if place < 0:
                 continue
-            key = (job, tuple(places))
-            placed = known.get(key)
-            if placed is None:
-                taken = metered.get(job)
-                if taken is None:
-                    taken = metered[job] = {
-                        meter: a_task * job.least + once
-                        for meter, a_task, once in job.alternatives[0].parts[0].fixed
-                    }
-                placed = known[key] = Placed.of_one_task_each(job, places, taken)
+            job = candidate.job_class
+            metered = taken.get(job)
+            if metered is None:
+                fixed = job.alternatives[0].parts[0].fixed
+                metered = taken[job] = {n: a_task * job.least + once for n, a_task, once in fixed}
+            places = (place, *filling.more_of.get(number, ()))
+            placed = Placed.of_one_task_each(job, places, metered)
             jobs.append(candidate)
             placements.append(placed)
         if left_out:
@@ -255,9 +252,11 @@ class Solver:
         proof = PackedProof(found.run.placements, order, self._prime.first_new)
         other = cheaper(proof, order, tier)
         if price_of(other) < price_of(order):
-            proof.exchange(0, other)
+            start = max(0, len(order) - EXCHANGED_MAX)
+            proof.exchange(start, other[start:])
             found.order = other
             found.run = Run(found.run.core, proof.placements, None)
+        found.proof = proof
         return found
 
     def _better_one(self, found: Solution) -> Solution:
@@ -278,7 +277,7 @@ class Solver:
         tightening = Tightening(
             self._prime, found.jobs, found.order, found.counts, found.run, self._budget
         )
-        tightening.tighten()
+        tightening.tighten(found.proof)
         found.order, found.counts, found.run = (
             tightening.order,
             tightening.counts,

@@ -22,9 +22,6 @@ _MASK: Final = (1 << _SHIFT) - 1
 #: What a task needs that is gone: more than any host has.
 _GONE: Final = FIELD + 1
 
-#: Number of the group and place in it.
-Item = tuple[int, int]
-
 
 class Group:
     """Tasks that differ only in what they need of one resource, in job order.
@@ -38,10 +35,12 @@ class Group:
     """
 
     __slots__ = (
-        "_least", "_needs", "_upper", "amounts", "count", "head", "jobs", "left", "need", "packed", "scope", "total",
+        "_least", "_needs", "_upper", "amounts", "count", "head", "jobs", "left", "need", "number", "packed",
+        "scope", "total",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, need: Mapping[str, int], packed: int) -> None:
+    def __init__(self, scope: Scope, need: Mapping[str, int], packed: int, number: int) -> None:
+        self.number = number
         self.scope = scope
         self.need = need
         self.packed = packed
@@ -150,16 +149,15 @@ def _minima(amounts: Sequence[int]) -> list[int]:
 
 
 class WaitingTasks:
-    """All tasks of simple jobs that wait for a host.
+    """All tasks of simple jobs that wait for a host; a task is known by the number of its job.
 
     Attributes:
         groups: in the order of their first job.
-        items: by number of the job, group and place of its tasks.
         resources: what any task needs, the one that groups differ in apart; ``fine`` is that one.
     """
 
     def __init__(self, jobs: Sequence[JobClass]) -> None:
-        """Group the tasks of jobs, which are known by their number from then on."""
+        """Group the tasks of jobs."""
         needs = {job: amounts_of(job) for job in dict.fromkeys(jobs)}
         distinct: dict[str, set[int]] = {}
         for need in needs.values():
@@ -169,83 +167,73 @@ class WaitingTasks:
         self.resources = [name for name in distinct if name != self.fine]
         self._packing = Packing(self.resources)
         self.groups: list[Group] = []
-        self.items: list[Item] = []
-        self._of_kind: dict[HostKind, list[int]] = {}
+        self._group_of: list[Group] = []
+        self._place_of: list[int] = []
+        self._of_kind: dict[HostKind, list[Group]] = {}
         self._capacity: dict[HostKind, tuple[int, int]] = {}
         self._add(jobs, needs)
 
     def _add(self, jobs: Sequence[JobClass], needs: Mapping[JobClass, Mapping[str, int]]) -> None:
-        places: dict[JobClass, tuple[int, Group, int, int]] = {}
-        known: dict[tuple[Scope, int], int] = {}
+        places: dict[JobClass, tuple[Group, int, int]] = {}
+        known: dict[tuple[Scope, int], Group] = {}
         for job, need in needs.items():
             rest = {name: amount for name, amount in need.items() if name != self.fine}
             scope = job.alternatives[0].parts[0].scope
             packed = self._packing.pack(rest)
-            place = known.get((scope, packed))
-            if place is None:
-                place = known[scope, packed] = len(self.groups)
-                self.groups.append(Group(scope, rest, packed))
-            places[job] = (place, self.groups[place], need.get(self.fine, 0), job.least)
-        items = self.items
+            group = known.get((scope, packed))
+            if group is None:
+                group = known[scope, packed] = Group(scope, rest, packed, len(self.groups))
+                self.groups.append(group)
+            places[job] = (group, need.get(self.fine, 0), job.least)
+        group_of, place_of = self._group_of, self._place_of
         for number, job in enumerate(jobs):
-            place, group, amount, tasks = places[job]
-            items.append((place, len(group.jobs)))
+            group, amount, tasks = places[job]
+            group_of.append(group)
+            place_of.append(len(group.jobs))
             group.jobs.append(number)
             group.left.append(tasks)
             group.amounts.append(amount)
         for group in self.groups:
             group.close()
 
-    def first(self) -> Item | None:
-        """Return the first task in job order that waits, None if none does."""
-        heads = [
-            (group.jobs[group.head], number)
-            for number, group in enumerate(self.groups)
-            if group.count
-        ]
-        if not heads:
-            return None
-        number = min(heads)[1]
-        return number, self.groups[number].head
+    def first(self) -> int | None:
+        """Return the first job that waits, None if none does."""
+        return min((group.jobs[group.head] for group in self.groups if group.count), default=None)
 
-    def job_of(self, item: Item) -> int:
-        """Return the number of the job of a task."""
-        return self.groups[item[0]].jobs[item[1]]
-
-    def left(self, item: Item) -> int:
-        """Return how many tasks of the job of a task wait."""
-        return self.groups[item[0]].left[item[1]]
+    def left(self, job: int) -> int:
+        """Return how many tasks of a job wait."""
+        return self._group_of[job].left[self._place_of[job]]
 
     def needed(self, resource: str) -> int:
         """Return what all waiting tasks need of a resource."""
         if resource == self.fine:
-            return sum(group.total for group in self.groups)
-        return sum(group.count * group.need.get(resource, 0) for group in self.groups)
+            return sum([group.total for group in self.groups])
+        return sum([group.count * group.need.get(resource, 0) for group in self.groups])
 
-    def fits(self, item: Item, kind: HostKind) -> bool:
-        """Return whether an empty host of a kind takes a task."""
-        group = self.groups[item[0]]
-        return item[0] in self._on(kind) and group.amounts[item[1]] <= kind.totals.get(self.fine, 0)
+    def fits(self, job: int, kind: HostKind) -> bool:
+        """Return whether an empty host of a kind takes a task of a job."""
+        group = self._group_of[job]
+        if group not in self._on(kind):
+            return False
+        return group.need_of(self._place_of[job]) <= kind.totals.get(self.fine, 0)
 
-    def fill(
-        self,
-        kind: HostKind,
-        worths: Sequence[float],
-        worth_of_fine: float,
-    ) -> tuple[float, list[Item]]:
-        """Return the tasks that an empty host of a kind takes, and what they are worth.
+    def worth(self, tasks: Sequence[int], worths: Sequence[float], worth_of_fine: float) -> float:
+        """Return what tasks are worth.
 
         Args:
+            tasks: the tasks.
             worths: by group, the worth of what a task needs of all but the one resource.
             worth_of_fine: of a unit of the one resource.
         """
-        items = self.filling(kind)
-        groups = self.groups
-        worth = sum([worths[number] for number, _ in items])
-        fine = sum([groups[number].amounts[at] for number, at in items])
-        return worth + worth_of_fine * fine, items
+        group_of, place_of = self._group_of, self._place_of
+        worth, fine = 0.0, 0
+        for job in tasks:
+            group = group_of[job]
+            worth += worths[group.number]
+            fine += group.need_of(place_of[job])
+        return worth + worth_of_fine * fine
 
-    def filling(self, kind: HostKind) -> list[Item]:
+    def filling(self, kind: HostKind) -> list[int]:
         """Return the tasks that an empty host of a kind takes."""
         room, most = self.capacity(kind)
         return self._filling(self._on(kind), room, most)
@@ -260,37 +248,38 @@ class WaitingTasks:
             )
         return known
 
-    def sum_of(self, items: Iterable[Item]) -> tuple[int, int]:
+    def sum_of(self, tasks: Iterable[int]) -> tuple[int, int]:
         """Return what tasks need together, in the same way."""
-        groups = self.groups
+        group_of, place_of = self._group_of, self._place_of
         rest = fine = 0
-        for number, at in items:
-            group = groups[number]
+        for job in tasks:
+            group = group_of[job]
             rest += group.packed
-            fine += group.need_of(at)
+            fine += group.need_of(place_of[job])
         return rest, fine
 
     def may_hold(self, room: tuple[int, int], rest: int, fine: int) -> bool:
         """Return whether as much is free as is needed."""
         return fine <= room[1] and self._packing.fits(rest, room[0])
 
-    def fill_free(self, free: Callable[[str], int], admits: Callable[[Scope], bool]) -> list[Item]:
+    def fill_free(self, free: Callable[[str], int], admits: Callable[[Scope], bool]) -> list[int]:
         """Return the tasks that a host takes that has these amounts free and admits these scopes."""
         room = self._packing.pack({name: max(0, free(name)) for name in self.resources})
-        numbers = [number for number, group in enumerate(self.groups) if admits(group.scope)]
-        return self._filling(numbers, room, free(self.fine))
+        return self._filling(
+            [group for group in self.groups if admits(group.scope)], room, free(self.fine)
+        )
 
-    def take(self, items: Iterable[Item]) -> None:
+    def take(self, tasks: Iterable[int]) -> None:
         """Take tasks: they wait no more."""
-        groups = self.groups
-        for number, at in items:
-            groups[number].take(at)
+        group_of, place_of = self._group_of, self._place_of
+        for job in tasks:
+            group_of[job].take(place_of[job])
 
-    def give_back(self, items: Iterable[Item]) -> None:
+    def give_back(self, tasks: Iterable[int]) -> None:
         """Let tasks wait again."""
-        groups = self.groups
-        for number, at in items:
-            groups[number].give_back(at)
+        group_of, place_of = self._group_of, self._place_of
+        for job in tasks:
+            group_of[job].give_back(place_of[job])
 
     def take_all(self) -> None:
         """Take all tasks that wait."""
@@ -299,36 +288,29 @@ class WaitingTasks:
 
     def drop(self, jobs: Iterable[int]) -> None:
         """Take all tasks of jobs, some of which may be gone already."""
-        gone = set(jobs)
-        for group in self.groups:
-            for at, job in enumerate(group.jobs):
-                if job in gone:
-                    for _ in range(group.left[at]):
-                        group.take(at)
+        for job in jobs:
+            self.take([job] * self.left(job))
 
-    def _filling(self, numbers: Iterable[int], room: int, most: int) -> list[Item]:
-        groups = self.groups
+    def _filling(self, groups: Iterable[Group], room: int, most: int) -> list[int]:
+        """Return the tasks in job order that fit into a room, one of each job at most."""
+        group_of, place_of = self._group_of, self._place_of
         guard = self._packing.guard
         room |= guard
-        heap: list[tuple[int, int, int]] = []
-        for number in numbers:
-            group = groups[number]
-            at = group.head
-            if at < len(group.jobs):
-                heap.append((group.jobs[at], number, at))
+        heap = [group.jobs[group.head] for group in groups if group.count]
         heapify(heap)
-        items: list[Item] = []
+        tasks: list[int] = []
         while heap:
-            _, number, at = heap[0]
-            group = groups[number]
+            job = heap[0]
+            group = group_of[job]
             rest = room - group.packed
             if rest & guard != guard:
                 heappop(heap)
                 continue
+            at = place_of[job]
             amounts = group.amounts
             amount = amounts[at]
             if amount <= most:
-                items.append((number, at))
+                tasks.append(job)
                 most -= amount
                 room = rest
                 at += 1
@@ -336,23 +318,23 @@ class WaitingTasks:
                     heappop(heap)
                     continue
                 if amounts[at] <= most:
-                    heapreplace(heap, (group.jobs[at], number, at))
+                    heapreplace(heap, group.jobs[at])
                     continue
             at = group.find(at, most)
             if at < 0:
                 heappop(heap)
             else:
-                heapreplace(heap, (group.jobs[at], number, at))
-        return items
+                heapreplace(heap, group.jobs[at])
+        return tasks
 
-    def _on(self, kind: HostKind) -> list[int]:
+    def _on(self, kind: HostKind) -> list[Group]:
         """Return the groups of which an empty host of a kind may take a task."""
         known = self._of_kind.get(kind)
         if known is None:
-            capacity = self._packing.pack(kind.totals)
+            capacity, _ = self.capacity(kind)
             known = self._of_kind[kind] = [
-                number
-                for number, group in enumerate(self.groups)
+                group
+                for group in self.groups
                 if group.scope.selector.matches(kind) and self._packing.fits(group.packed, capacity)
             ]
         return known

@@ -48,12 +48,11 @@ class Placed:
         """Return the placement of a job of one part that has one task on each of these hosts."""
         made = cls.__new__(cls)
         made.job, made.alternative, made.tasks = job, job.alternatives[0], len(places)
-        request = made.alternative.parts[0].request
-        first = True
-        claims: list[Claim] = []
-        for place in places:
-            claims.append(Claim(place, 1, request.bucket(1, first=first), (), (), ()))
-            first = False
+        bucket = made.alternative.parts[0].request.bucket
+        claims = (Claim(places[0], 1, bucket(1, first=True), (), (), ()),)
+        if len(places) > 1:
+            amounts = bucket(1, first=False)
+            claims += tuple([Claim(place, 1, amounts, (), (), ()) for place in places[1:]])
         made.claims = claims
         made.metered = metered
         return made
