@@ -11,6 +11,8 @@ from xce.domain.errors import AdapterError
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Head, Recorded
 from xce.domain.formats.base import Amount, Name, Time
+from xce.domain.formats.observation import Observation
+from xce.domain.formats.observers import ObserverConfig
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Allocation
 from xce.domain.formats.snapshot import Snapshot
@@ -375,4 +377,18 @@ class SchedulerSource(Protocol):
 
     def close(self) -> None:
         """Let go; may be repeated."""
+        ...
+
+
+# ------------------------------------------------------------------- observers
+class Observer(Protocol):
+    """Somebody who sees what is really in use of shared resources."""
+
+    @property
+    def config(self) -> ObserverConfig:
+        """Return how it was set up."""
+        ...
+
+    def look(self, sequence: int) -> tuple[Observation, ...]:
+        """Look once; what cannot be seen is an observation of the quality ``unreachable``, never an error. May be repeated."""
         ...
