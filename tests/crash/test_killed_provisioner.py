@@ -246,7 +246,7 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
                 lambda: all(one.state not in OPEN for one in place.client.requests()),
                 place,
             )
-            until("what is left to be explained", lambda: not unexplained(place, knows), place)
+            until("what is left to be explained", lambda: not unexplained(place), place)
         stop(child)
     events = place.events()
     intents = [one for one in events if isinstance(one, Request.Intended)]
@@ -260,19 +260,20 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
         assert not place.present(), "what can be looked up is found, and has gone back"
 
 
-def unexplained(place: Place, knows: Knows) -> list[str]:
-    """Return the machines that exist, are not owned, and were not reported."""
+def unexplained(place: Place) -> list[str]:
+    """Return the machines that exist, are not owned, and were not reported, neither themselves nor the ask that made them.
+
+    The truth knows the tag of each machine, also where the provider cannot be asked for it.
+    """
     orphans = list(place.client.orphans())
-    reported = {one.theirs for one in orphans} | {one.tag for one in orphans}
-    owned = {one.machine for one in place.client.instances()}
-    left = [one for one in place.present() if one["machineId"] not in owned]
-    if knows is not Knows.NEITHER:
-        return [
-            one["machineId"] for one in left if not {one["machineId"], one.get("tag")} & reported
-        ]
-    # Version 1 knows no tags: what is left is of asks whose outcome nobody heard, and each of those was reported.
-    requests = {one["request"] for one in left}
-    return sorted(requests)[len(orphans) :]
+    explained = {one.theirs for one in orphans} | {
+        one.machine for one in place.client.instances() if one.machine is not None
+    }
+    return [
+        machine
+        for machine, one in place.cloud["machines"].items()
+        if one["gone"] is None and not {machine, one["tag"]} & explained
+    ]
 
 
 def test_a_frozen_provisioner_does_nothing_when_it_wakes_and_another_one_has_taken_over(

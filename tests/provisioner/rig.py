@@ -105,13 +105,16 @@ class Site:
     def events(self) -> list[DomainEvent]:
         return [entry.event for entry in self.log.read()]
 
-    def say(self, hosts: int = 0, idle: Idle | None = None) -> None:
-        """Publish a session that wants so many hosts."""
+    def say(self, hosts: int = 0, idle: Idle | None = None, jobs: int = 1) -> None:
+        """Publish a session that wants so many hosts, for so many jobs alike."""
         demand = Demand()
         if hosts:
-            jobs = (JobHosts(job="7", order=1, hosts=hosts),)
+            each = tuple(
+                JobHosts(job=str(number), order=number, hosts=hosts // jobs)
+                for number in range(1, jobs + 1)
+            )
             demand = Demand(
-                hosts=(HostDemand(template="c4", count=hosts, jobs=jobs),), order=(("c4", hosts),)
+                hosts=(HostDemand(template="c4", count=hosts, jobs=each),), order=(("c4", hosts),)
             )
         position = self.live.feed.position
         result = SessionResult(position=position, demand=demand, idle=idle or Idle())

@@ -80,6 +80,9 @@ class Cloud:
         #: Listings show so many machines fewer.
         self.hidden: set[str] = set()
         self.notices: tuple[TakeBack, ...] = ()
+        #: Requests say that they run, and show nothing.
+        self.stuck = False
+        self.returns_refused: frozenset[str] = frozenset()
         self._requests: dict[str, tuple[str, ...]] = {}
         self._returns: dict[str, tuple[str, ...]] = {}
 
@@ -107,6 +110,8 @@ class Cloud:
         machines = self._requests.get(provider_request_id)
         if machines is None:
             return StatusAnswer(RequestStatus.COMPLETE_WITH_ERROR, message="no such request")
+        if self.stuck:
+            return StatusAnswer(RequestStatus.RUNNING)
         return StatusAnswer(
             RequestStatus.COMPLETE,
             tuple(MachineReport(one, one, MachineResult.SUCCEED) for one in machines),
@@ -127,7 +132,7 @@ class Cloud:
         names: Mapping[str, str] | None = None,
     ) -> Accepted | Refused:
         self._returns[return_id] = machines
-        for machine in machines:
+        for machine in (one for one in machines if one not in self.returns_refused):
             self.machines[machine].gone = True
             self.returned[machine] += 1
         return Accepted(f"ret-{return_id}")
@@ -135,7 +140,10 @@ class Cloud:
     def return_status(
         self, return_id: str, now: datetime, *, theirs: str | None = None
     ) -> ReturnStatus:
-        return ReturnStatus(RequestStatus.COMPLETE, frozenset(self._returns.get(return_id, ())))
+        machines = frozenset(self._returns.get(return_id, ()))
+        refused = tuple((one, "not now") for one in sorted(machines & self.returns_refused))
+        status = RequestStatus.COMPLETE_WITH_ERROR if refused else RequestStatus.COMPLETE
+        return ReturnStatus(status, machines - self.returns_refused, refused)
 
     def describe(self, now: datetime) -> ProviderDescription | None:
         return ProviderDescription(
