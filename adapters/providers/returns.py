@@ -11,7 +11,6 @@ from xce.adapters.providers.reading import Failed, Unclear
 from xce.adapters.providers.requests import accepted_or_refused
 from xce.adapters.providers.runner import Runner
 from xce.adapters.providers.statuses import Statuses
-from xce.domain.errors import TransientError
 from xce.domain.formats.provider_messages import (
     PER_CALL_MAX,
     Given,
@@ -67,8 +66,6 @@ class Returns:
                 else:
                     first = first or answer
                     refused.update(dict.fromkeys(part.items, answer.why))
-            if not done:
-                return first or Refused("NothingToReturn", "no machine and no grant was named")
             self._runner.folder.keep_returned(
                 return_id,
                 {
@@ -76,22 +73,23 @@ class Returns:
                     "refused": {**refused},
                 },
             )
+            if not done:
+                return first or Refused("NothingToReturn", "no machine and no grant was named")
             return Accepted(packed([id_ for id_, _ in done]))
 
     def status(self, return_id: str, theirs: str | None) -> ReturnStatus:
         """Return what became of a return, all its parts together.
 
         Raises:
-            TransientError: it is not known now, or the return was made elsewhere and ``theirs`` is not given.
+            TransientError: it is not known now.
         """
         kept = self._runner.folder.returned(return_id)
         parts = _kept_parts(kept) if kept else {}
         if not parts and theirs is not None:
             parts = dict.fromkeys(unpacked(theirs), ())
-        if not parts:
-            raise TransientError(
-                f"return {return_id} was made elsewhere, under an id that is not known here"
-            )
+        if not parts and not kept:
+            # Never made, or made elsewhere: nothing is said of anything.
+            return ReturnStatus(RequestStatus.COMPLETE_WITH_ERROR)
         heard = self._statuses.of(parts)
         gone: set[str] = set()
         refused = _kept_refusals(kept) if kept else {}

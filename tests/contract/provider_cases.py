@@ -1,12 +1,19 @@
 """What the contract suite needs of a provider under test: a factory, and how to make its time pass."""
 
+import atexit
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
+from tempfile import mkdtemp
 
+from xce.adapters.providers.install import Comes, install
+from xce.adapters.providers.script_provider import ScriptProvider
 from xce.domain.formats.config import ProviderConfig
 from xce.domain.formats.provider import Capabilities, ResourceOffer, TemplateOffer
+from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.formats.simulated_provider import Behaviour, Delay, LeadTimes
 from xce.domain.ports import Provider
 from xce.replay.providers import SimulatedProvider
@@ -61,5 +68,45 @@ def virtual_wait(now: datetime, length: timedelta) -> datetime:
     return now + length
 
 
+class Scripts:
+    """The simulated provider as scripts, behind the caller of scripts; its time is a file."""
+
+    def __init__(self) -> None:
+        self._folder = Path()
+
+    def make(self) -> Provider:
+        """Return a new one, in a folder that is gone when the process ends."""
+        self._folder = Path(mkdtemp(prefix="xce-contract-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
+        install(Comes.SIMULATED, self._folder / "scripts", conf=SCRIPTS_CONF)
+        settings = ScriptSettings(name="scripts", folder=str(self._folder / "scripts"))
+        made = ScriptProvider(settings, self._folder / "kept")
+        self._set(START)
+        made.describe(START)
+        return made
+
+    def wait(self, now: datetime, length: timedelta) -> datetime:
+        """Let time pass."""
+        self._set(now + length)
+        return now + length
+
+    def _set(self, now: datetime) -> None:
+        (self._folder / "kept" / "data" / "now").write_text(str(now.timestamp()))
+
+
+SCRIPTS_CONF: dict[str, object] = {
+    "templates": [
+        {"templateId": TEMPLATE, "maxNumber": -1, "attributes": {"ncpus": ["Numeric", 8]}}
+    ],
+    "resources": [{"name": RESOURCE, "capacity": 40, "step": 5}],
+    "lagSeconds": 20,
+    "bootSeconds": 90,
+    "returnSeconds": 30,
+}
+scripts = Scripts()
+
 #: A new provider is one more line.
-CASES = (Case("simulated", lambda: SimulatedProvider(simulated_config(), seed=1), virtual_wait),)
+CASES = (
+    Case("simulated", lambda: SimulatedProvider(simulated_config(), seed=1), virtual_wait),
+    Case("scripts", scripts.make, scripts.wait),
+)
