@@ -5,6 +5,7 @@ what is derived. Letters in comments are those of the rules in ``docs/explanatio
 """
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -128,6 +129,14 @@ class Meter:
         self._booked -= booking.amount
         if self.pool.linger_guard:
             self._released.append(_Booking(booking.amount, at))
+
+    def sync(self, running: Mapping[str, tuple[int, datetime]], at: datetime) -> None:
+        """Take over which jobs have booked what, and since when: bookings that are not there any more are released."""
+        for job in [job for job in self._bookings if job not in running]:
+            self.release(job, at)
+        new = {job: entry for job, entry in running.items() if job not in self._bookings}
+        for job, (amount, since) in sorted(new.items(), key=lambda item: item[1][1]):
+            self.book(job, amount, min(since, at))
 
     def fits(self, amount: int, totals: Totals, now: datetime) -> bool:
         """Return whether an amount may be booked now: both by what is booked and by what is occupied."""
