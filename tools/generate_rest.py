@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -15,7 +15,12 @@ from xce.domain.engine.authorisation import ROLES
 from xce.domain.engine.commands import COMMANDS, command_name
 from xce.domain.engine.messages import Role
 from xce.domain.engine.wire import MODELS
+from xce.domain.formats.config import PolicyConfig
 from xce.domain.formats.controller_config import ControllerConfig
+from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.policy import PolicySettings
+from xce.domain.formats.provisioner_config import ProvisionerConfig
+from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.values import write_duration
 
 MADE = "Made from the code by `tools/generate.py`; do not edit."
@@ -58,9 +63,10 @@ Events come in order, none skipped, from `after` or `Last-Event-ID`. A comment c
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the two pages."""
+    """Yield the three pages."""
     yield "docs/reference/rest.md", HEAD + _endpoints() + _commands() + _problems()
     yield "docs/reference/controller.md", _configuration()
+    yield "docs/reference/provisioner.md", _provisioner()
 
 
 def _endpoints() -> str:
@@ -123,19 +129,38 @@ def _configuration() -> str:
 | key | default | meaning |
 |---|---|---|
 """
-    return text + "".join(_rows(ControllerConfig, ""))
+    return text + "".join(_rows(ControllerConfig, "", frozenset({ControllerConfig.__module__})))
 
 
-def _rows(model: type[BaseModel], above: str) -> Iterator[str]:
+def _provisioner() -> str:
+    text = f"""# The provisioner's configuration
+
+{MADE} `examples/provisioner/provisioner.yaml` is a commented example; [how to run the provisioner](../how-to/run-the-provisioner.md) uses it.
+`xce provisioner --config FILE --check` says what is wrong, each mistake with its line. The rules behind `policy` are in the [policy reference](policy.md);
+a `description` has the fields of [a provider in a configuration](configuration.md).
+
+| key | default | meaning |
+|---|---|---|
+"""
+    parts = (ProvisionerConfig, LifecycleSettings, ScriptSettings, PolicyConfig, PolicySettings)
+    modules = frozenset(part.__module__ for part in parts) - {"xce.domain.formats.config"}
+    rows = (
+        *_rows(ProvisionerConfig, "", modules),
+        *(f"| `policy.{row[3:]}" for row in _rows(PolicyConfig, "", modules)),
+    )
+    return text + "".join(dict.fromkeys(rows))
+
+
+def _rows(model: type[BaseModel], above: str, modules: frozenset[str]) -> Iterator[str]:
     for name, info in model.model_fields.items():
         key = f"{above}{name}"
         inner = _inner(info)
         default = _default(info)
         meaning = _cell(info.description or (inner.__doc__ if inner else "") or "")
         yield f"| `{key}` | {default} | {meaning} |\n"
-        if inner is not None and inner.__module__ == ControllerConfig.__module__:
+        if inner is not None and inner.__module__ in modules:
             many = "tuple" in str(info.annotation)
-            yield from _rows(inner, f"{key}[]." if many else f"{key}.")
+            yield from _rows(inner, f"{key}[]." if many else f"{key}.", modules)
 
 
 def _inner(info: FieldInfo) -> type[BaseModel] | None:
@@ -149,9 +174,9 @@ def _inner(info: FieldInfo) -> type[BaseModel] | None:
 
 
 def _default(info: FieldInfo) -> str:
-    if info.default is PydanticUndefined:
+    if info.is_required():
         return "required"
-    if isinstance(info.default, BaseModel) or info.default == ():
+    if isinstance(info.default, BaseModel) or info.default in (PydanticUndefined, ()):
         return ""
     return f"`{_plain(info.default)}`"
 
@@ -159,6 +184,10 @@ def _default(info: FieldInfo) -> str:
 def _plain(value: object) -> str:
     if value is None:
         return "null"
+    if value == "":
+        return '""'
+    if isinstance(value, tuple):
+        return ", ".join(map(_plain, cast("tuple[object, ...]", value)))
     if isinstance(value, bool):
         return str(value).lower()
     return write_duration(value) if isinstance(value, timedelta) else str(value)

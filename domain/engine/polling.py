@@ -5,7 +5,7 @@ looked up in the way that the provider makes possible, never repeated blindly (f
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final
@@ -20,7 +20,14 @@ from xce.domain.engine.calls import (
     Step,
     Steps,
 )
-from xce.domain.engine.commands import DrainHost, LoseTrack, MissJoin, SettleRequest, StartReturn
+from xce.domain.engine.commands import (
+    DrainHost,
+    LoseTrack,
+    MissJoin,
+    RecordStatus,
+    SettleRequest,
+    StartReturn,
+)
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import (
     GrantEntry,
@@ -31,11 +38,14 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Capabilities
 from xce.domain.policy.times import later
-from xce.domain.ports import Ask, GrantBack, IdSource, TakeBack
+from xce.domain.ports import Ask, GrantBack, IdSource, RequestStatus, StatusAnswer, TakeBack
 from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import GIVEN_UP, RequestState
 
+#: Machines of one return, and of one record of a status: messages stay small, and one stuck return holds up no more.
+TOGETHER: Final = 100
+RECORDED_TOGETHER: Final = 500
 #: Without a word of the provider: a contract version 1 script.
 PLAIN: Final = Capabilities()
 DEFAULTS: Final = LifecycleSettings()
@@ -100,14 +110,34 @@ def give_back(entries: Iterable[InstanceEntry], why: str, ids: IdSource) -> Step
     """Return the intent and the call for each provider that gets machines back."""
     steps: list[Step] = []
     by_provider = sorted(entries, key=lambda entry: entry.provider)
-    for provider, group in groupby(by_provider, key=lambda entry: entry.provider):
-        gone = tuple(group)
+    for provider, gone in _groups(by_provider):
         pairs = tuple((entry.id, machine_of(entry)) for entry in gone)
         return_id = ids.next_id("B")
         intent = StartReturn(return_id, tuple(ours for ours, _ in pairs), why)
         call = GiveBackCall(provider, return_id, instances=pairs, names=_names(gone))
         steps.append(Step((intent,), calls=(call,)))
     return tuple(steps)
+
+
+def _groups(entries: list[InstanceEntry]) -> Iterator[tuple[str, list[InstanceEntry]]]:
+    for provider, group in groupby(entries, key=lambda entry: entry.provider):
+        some = list(group)
+        for start in range(0, len(some), TOGETHER):
+            yield provider, some[start : start + TOGETHER]
+
+
+def record_status(request: str, answer: StatusAnswer) -> Steps:
+    """Return the steps that record an answer; of a long one, its parts first as those of a request that runs on."""
+    machines = answer.machines
+    cuts = range(0, max(1, len(machines)), RECORDED_TOGETHER)
+    parts = [machines[start : start + RECORDED_TOGETHER] for start in cuts]
+    return (
+        *(
+            Step((RecordStatus(request, StatusAnswer(RequestStatus.RUNNING, part)),))
+            for part in parts[:-1]
+        ),
+        Step((RecordStatus(request, replace(answer, machines=parts[-1])),)),
+    )
 
 
 def machine_of(entry: InstanceEntry) -> str:

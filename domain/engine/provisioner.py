@@ -35,7 +35,6 @@ from xce.domain.engine.commands import (
     OpenRequest,
     PauseProvider,
     RecordDecision,
-    RecordStatus,
     RefuseGrantReturn,
     RefuseOrphanReturn,
     RefuseRequest,
@@ -53,6 +52,7 @@ from xce.domain.engine.polling import (
     is_unknown,
     own_part,
     poll,
+    record_status,
 )
 from xce.domain.events import ids as aggregate_ids
 from xce.domain.events.base import cut
@@ -242,7 +242,7 @@ class Provisioner:
             case AskCall(), Refused():
                 return _after_refusal(call, answer, now, settings)
             case StatusCall(), StatusAnswer():
-                return (Step((RecordStatus(call.request, answer),)),)
+                return record_status(call.request, answer)
             case GiveBackCall(), Accepted(provider_request_id=theirs):
                 return _after_acceptance(call, theirs)
             case GiveBackCall(), Refused():

@@ -23,7 +23,7 @@ from xce.domain.engine.commands import (
     ReportOrphan,
     ReturnOrphan,
 )
-from xce.domain.engine.polling import DEFAULTS, is_unknown, machine_of, own_part
+from xce.domain.engine.polling import DEFAULTS, is_unknown, machine_of, own_part, record_status
 from xce.domain.formats.lifecycle import LifecycleSettings, OrphanRule
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.provider import Kind
@@ -176,7 +176,7 @@ def _adopt(
     """Take over what carries a tag of ours, whatever has become of its request."""
     for request, found in adopted.items():
         if not is_unknown(requests[request]):
-            yield Step((RecordStatus(request, _brought(found, RequestStatus.RUNNING)),))
+            yield from record_status(request, _brought(found, RequestStatus.RUNNING))
 
 
 def _look_up(
@@ -195,14 +195,14 @@ def _look_up(
         settled = listing.asked_at - entry.asked_at >= lifecycle.lookup_settle
         amount = sum(one.amount for one in found) + entry.granted
         if amount >= entry.amount:
-            yield Step((RecordStatus(entry.id, _brought(found, RequestStatus.COMPLETE)),))
+            yield from record_status(entry.id, _brought(found, RequestStatus.COMPLETE))
         elif not settled:
             if found:
-                yield Step((RecordStatus(entry.id, _brought(found, RequestStatus.RUNNING)),))
+                yield from record_status(entry.id, _brought(found, RequestStatus.RUNNING))
         elif amount:
             why = f"looked up: {amount} of {entry.amount} carry its tag"
             ended = _brought(found, RequestStatus.COMPLETE_WITH_ERROR, why)
-            yield Step((RecordStatus(entry.id, ended),))
+            yield from record_status(entry.id, ended)
         elif not any(_may_be_of(one, entry) for one in strange):
             why = "looked up: nothing at the provider carries its tag, so nothing was made"
             yield Step((RefuseRequest(entry.id, why),))

@@ -10,12 +10,12 @@ from xce.domain.formats.config import PolicyConfig, ProviderConfig
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.script_provider import ScriptSettings
 
-_SHORTEST: Final = timedelta(milliseconds=100)
+_SHORTEST: Final = timedelta(seconds=1)
 
 
 def _some_time(value: timedelta) -> timedelta:
     if value < _SHORTEST:
-        raise ValueError("wanted at least 0.1 s")
+        raise ValueError("wanted at least 1s")
     return value
 
 
