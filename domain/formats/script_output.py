@@ -86,6 +86,8 @@ def read_output(raw: bytes) -> Read | Unreadable:
         if isinstance(found, dict):
             return Read(_cleaned(found, text), Step.STRICT)
         return _search(without_codes(text))
+    except _NotOneValueError:
+        return Unreadable(Trouble.SEVERAL, without_codes(text))
     except (_TooDeepError, RecursionError):
         return Unreadable(Trouble.TOO_DEEP, without_codes(text))
 
@@ -270,6 +272,8 @@ def _rewritten(text: str) -> tuple[str, Step]:
             continue
         if kind == "single":
             literal, token = True, _double(token)
+        elif kind == "double" and "\\" in token:
+            literal, token = literal or _ESCAPES_OF_PYTHON.search(token) is not None, _double(token)
         elif kind == "word":
             literal = literal or token in _PYTHON
             token = _WORDS[token] if token in _WORDS else _bad(token)
@@ -295,8 +299,14 @@ def _number(token: str) -> str:
     return re.sub(r"^(-?)0+(?=\d)", r"\1", re.sub(r"\.(?!\d)", ".0", plain))
 
 
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+_ESCAPE = re.compile(
+    r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|.)", re.DOTALL
+)
+_ESCAPES: Final = {
+    "n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\n": "",
+    "a": "\a", "v": "\v", "0": "\0",
+}  # fmt: skip
+_ESCAPES_OF_PYTHON = re.compile(r"\\[xUav0']")
 
 
 def _double(token: str) -> str:
@@ -306,7 +316,7 @@ def _double(token: str) -> str:
             return chr(int(code[1:], 16))
         return _ESCAPES.get(code, code if code in "\\'\"" else match[0])
 
-    return json.dumps(_ESCAPE.sub(meant, token[1:-1]), ensure_ascii=False)
+    return json.dumps(_ESCAPE.sub(meant, token[1:-1]))
 
 
 # --------------------------------------------------------------------- plain values
