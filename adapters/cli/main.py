@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "policy": Lazy("policy", "policy", "Example: xce policy examples/round.json"),
     "sim": Lazy("sim"),
     "replay": Lazy("replay"),
+    "recording": Lazy("recording"),
     "audit": Lazy("audit"),
     "config": Lazy("config"),
     "controller": Lazy("controller"),

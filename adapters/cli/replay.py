@@ -1,28 +1,34 @@
-"""``xce replay at|diff``: what a log amounted to at a position or a time, and what changed between two."""
+"""``xce replay at|diff|verify``: what a log amounted to at a moment, what changed between two, and a recording run again."""
 
 import json
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from xce.adapters.cli import terminal
+from xce.adapters.allocators import allocators_for
+from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.cli.visible import cell
+from xce.adapters.recordings import read_lines
 from xce.adapters.store.checkpoints import CheckpointFile, checkpoints_of
 from xce.adapters.store.open import open_log
 from xce.domain.errors import InputError, NotFoundError
 from xce.domain.events.stored import AGGREGATES
 from xce.replay.differences import ABSENT, Change, Difference, difference
+from xce.replay.recording import Verdict
+from xce.replay.recording import verify as verify_recording
 from xce.replay.time_travel import Moment, TimeTravel
 
 app = typer.Typer(
     name="replay",
-    help="Travel in time: what a log says of any moment.",
+    help="Travel in time: what a log says of any moment, and whether a recording says the same again.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -51,6 +57,60 @@ _AT_EPILOG = (
     " last event that is not later.\n\nExample: xce replay at xce-demo/events.db --position 120"
 )
 _DIFF_EPILOG = "Each end is a position or a time.\n\nExample: xce replay diff xce-demo/events.db --from 120 --to 180"
+
+
+@app.command(epilog="Example: xce replay verify evening.rec.gz")
+def verify(
+    recording: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RECORDING", help="Made by xce scheduler --record or xce sim --record."
+        ),
+    ],
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Run every session of a recording again; exit 3 and name the first difference, if there is one."""
+    allocators = allocators_for
+    verdict = verify_recording(read_lines(recording), str(recording), allocators=allocators)
+    if as_json:
+        terminal.write_json(json.dumps(_verdict(verdict)))
+    else:
+        _show_verdict(verdict)
+    if verdict.mismatch is not None:
+        raise typer.Exit(exit_codes.NO)
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    found = verdict.mismatch
+    return {
+        "verified": found is None,
+        "whole": verdict.whole,
+        **verdict.counts.document(),
+        "mismatch": None if found is None else {**asdict(found), "now": found.now.isoformat()},
+    }
+
+
+def _show_verdict(verdict: Verdict) -> None:
+    def say(text: str) -> None:
+        terminal.out.print(text, soft_wrap=True)
+
+    counts, found = verdict.counts, verdict.mismatch
+    if found is not None:
+        job = "" if found.job is None else f", job {found.job}"
+        say(f"session {found.session} of {found.now:%Y-%m-%d %H:%M:%S} UTC{job}: {found.path}")
+        say(f"  recorded  {_cut(found.recorded)}")
+        say(f"  now       {_cut(found.found)}")
+        return
+    say(f"{counts.sessions} sessions say the same again")
+    say(f"{counts.events} events, {counts.answers} answers of providers")
+    if not verdict.whole:
+        say("the recording was cut off; all before that is fine")
+
+
+def _cut(text: str | None) -> str:
+    if text is None:
+        return "nothing"
+    return text if len(text) <= 10 * CELL_MAX else f"{text[: 10 * CELL_MAX]} ..."
 
 
 @app.command(epilog=_AT_EPILOG)

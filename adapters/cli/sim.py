@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from xce.adapters.cli import terminal
-from xce.adapters.cli.simulate import new_log, render, simulate
+from xce.adapters.cli.simulate import new_log, new_recording, render, simulate
 from xce.adapters.files import require_place, write_file
 from xce.adapters.report.page import write_report
 from xce.adapters.settings import load_config
@@ -55,11 +55,18 @@ def swf(
         typer.Option("--log", help="Keep the event log in this new file; else it is in memory."),
     ] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            help="Keep sessions, events and answers in this new file, for xce replay verify.",
+        ),
+    ] = None,
     as_json: terminal.JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
     """Replay a workload log: sessions, policy and simulated providers in virtual time."""
-    require_place(starts, log, report)
+    require_place(starts, log, report, record)
     settings = load_config(config)
     if order is not None:
         session = settings.session.model_copy(update={"order": order})
@@ -71,8 +78,8 @@ def swf(
         time_zero=settings.driver.time_zero,
         jobs_max=jobs,
     )
-    with new_log(log) as events:
-        run = simulate(settings, workload, events, quiet=quiet)
+    with new_log(log) as events, new_recording(record, settings, workload.start) as writer:
+        run = simulate(settings, workload, events, quiet=quiet, record=writer)
     if starts is not None:
         write_starts(starts, run.starts)
     if report is not None:

@@ -16,6 +16,7 @@ from rich.text import Text
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell, visible
 from xce.adapters.files import require_place
+from xce.adapters.recordings import RecordingFile
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
@@ -24,9 +25,11 @@ from xce.domain.ports import EventLog
 from xce.domain.values import write_duration
 from xce.replay.history import History
 from xce.replay.providers import SimulatedProvider
+from xce.replay.recorded import RecordedProvider, RecordedSessions
+from xce.replay.recording import RecordingWriter
 from xce.replay.statistics import Statistics
 from xce.replay.workloads.workload import Workload, WorkloadJob
-from xce.replay.world import World
+from xce.replay.world import Watcher, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,27 @@ class Starts:
 
 
 def simulate(
-    config: SimulationConfig, workload: Workload, log: EventLog, *, quiet: bool = False
+    config: SimulationConfig,
+    workload: Workload,
+    log: EventLog,
+    *,
+    quiet: bool = False,
+    record: RecordingWriter | None = None,
 ) -> Run:
-    """Run a workload to the end, every fact in ``log``; show a progress bar on a terminal."""
+    """Run a workload to the end, every fact in ``log``; show a progress bar on a terminal; ``record`` keeps what was seen and said."""
     statistics, starts = Statistics(config, workload), Starts()
+    seed = config.driver.seed
     providers = {
-        provider.name: SimulatedProvider(provider, config.driver.seed)
+        provider.name: SimulatedProvider(provider, seed)
+        if record is None
+        else RecordedProvider(provider, seed, record)
         for provider in config.providers
     }
-    world = World(config, workload, log, providers, watchers=(statistics, starts))
+    recorded = None if record is None else RecordedSessions(record, log)
+    watchers: tuple[Watcher, ...] = (statistics, starts)
+    if recorded is not None:
+        watchers = (*watchers, recorded)
+    world = World(config, workload, log, providers, watchers=watchers)
     with terminal.progress_bar(quiet=quiet) as bar:
         task = bar.add_task("simulating", total=len(workload.jobs), note="")
 
@@ -75,9 +90,28 @@ def simulate(
             bar.update(task, completed=ended, note=note)
 
         world.run(show if not bar.disable else lambda ended: None)
+    if recorded is not None:
+        recorded.finish()
     history = History.of(entry.event for entry in log.read())
     report = statistics.summary(history, end=world.now, log=log.head())
     return Run(report, history, statistics, tuple(starts.of), world.now)
+
+
+@contextmanager
+def new_recording(
+    path: Path | None, config: SimulationConfig, at: datetime
+) -> Generator[RecordingWriter | None]:
+    """Open a recording that does not exist yet; none for None.
+
+    Raises:
+        InputError: the file exists, or its folder does not.
+    """
+    if path is None:
+        yield None
+        return
+    document = config.model_dump(mode="json")
+    with RecordingFile(path, by="xce sim", at=at, config=document) as file:
+        yield file.writer
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Endpoints that read: lists and single things, all of one answer at one position of the log."""
 
 import asyncio
-import json
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -12,9 +11,7 @@ from xce.adapters.controller.standing import drain_entry, site_entry
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
-from xce.domain.events.base import DomainEvent
-from xce.domain.events.recorded import Recorded
-from xce.domain.events.stored import stored_name
+from xce.domain.formats.event_entry import event_entry
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.rest import (
@@ -22,13 +19,13 @@ from xce.domain.formats.rest import (
     CostLine,
     Costs,
     DemandMessage,
-    EventEntry,
     EventPage,
     GrantPage,
     Health,
     InstancePage,
     LeaseEntry,
     LeasePage,
+    Observations,
     ProviderEntry,
     ProviderPage,
     RequestPage,
@@ -48,7 +45,6 @@ from xce.projections.totals import SharedTotal
 
 #: Largest position.
 POSITION_MAX: Final = 2**53 - 1
-_OWN: Final = frozenset(DomainEvent.model_fields)
 
 
 # ------------------------------------------------------------------ where we are
@@ -182,6 +178,17 @@ def supply_of(views: Views) -> Supply:
         ),
         drains=tuple(map(drain_entry, projections.drains.rows())),
         site=site_entry(projections.reasons.site),
+    )
+
+
+async def observations(call: Call) -> Reply:
+    """What observers saw last of shared resources, with what the configuration says of these."""
+    kept = call.service.board.observations
+    return Reply(
+        Observations(
+            observations=tuple(kept[key] for key in sorted(kept)),
+            pools=call.service.config.shared,
+        )
     )
 
 
@@ -332,21 +339,6 @@ async def events(call: Call) -> Reply:
     return Reply(EventPage(items=items, next=following))
 
 
-def event_entry(recorded: Recorded) -> EventEntry:
-    """Return an event as it is shown."""
-    event = recorded.event
-    document: dict[str, Any] = json.loads(event.model_dump_json())
-    return EventEntry(
-        position=recorded.position,
-        name=stored_name(type(event)),
-        aggregate=event.originator_id,
-        version=event.originator_version,
-        at=event.timestamp,
-        by=event.by,
-        data={name: value for name, value in document.items() if name not in _OWN},
-    )
-
-
 async def health(call: Call) -> Reply:
     """Whether the process works."""
     return Reply(Health())
@@ -446,6 +438,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
     Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
     Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY),
+    Endpoint("GET", "/v1/observations", "Observations", observations, Observations, Q.OBSERVATIONS),
     Endpoint("GET", "/v1/bookings", "Bookings", bookings, Bookings, Q.BOOKINGS),
     Endpoint("GET", "/v1/session", "The newest session result", session, DemandMessage, Q.SESSION),
     Endpoint("GET", "/v1/snapshot", "The newest snapshot", snapshot, Snapshot, Q.SNAPSHOT),

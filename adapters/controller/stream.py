@@ -12,7 +12,8 @@ from typing import Any, Final
 from starlette.requests import ClientDisconnect
 
 from xce.adapters.controller.calls import Call
-from xce.adapters.controller.questions import POSITION_MAX, demand_message, event_entry
+from xce.adapters.controller.questions import POSITION_MAX, demand_message
+from xce.domain.formats.event_entry import event_entry
 
 #: Sent when nothing happens, so that both ends notice a dead connection.
 HEARTBEAT_S: Final = 15.0

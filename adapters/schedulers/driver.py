@@ -122,7 +122,7 @@ class LiveScheduler:
         if reports:
             self._report(reports)
             supply = self._client.supply()
-        self._memory.see(view, supply, max(view.now, supply.now))
+        self._memory.see(view, supply, max(view.now, supply.now), self._client.observations())
         snapshot = scheduler.merged(view, supply, self._memory)
         if problems := list(contradictions(snapshot)):
             self._say(f"the view does not fit the log: {problems[0]}", problems=len(problems))

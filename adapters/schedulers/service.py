@@ -3,14 +3,16 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final, cast
 
 from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
-from xce.adapters.schedulers.driver import LiveScheduler, Recorder
+from xce.adapters.recordings import LiveRecorder, RecordingFile, free_name
+from xce.adapters.schedulers.driver import LiveScheduler
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
 from xce.adapters.schedulers.watched import WatchedFiles, require_folder
 from xce.adapters.settings.load import read_model
@@ -150,11 +152,8 @@ class SchedulerService:
     def __init__(
         self,
         config: SchedulerConfig,
-        *,
-        recorder: Recorder | None = None,
     ) -> None:
         self._config = config
-        self._recorder = recorder
         self._stop = threading.Event()
         self._driver: LiveScheduler | None = None
 
@@ -168,7 +167,10 @@ class SchedulerService:
         if signals:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda _number, _frame: self.stop())
-        with client_of(self._config.controller) as client:
+        with (
+            client_of(self._config.controller) as client,
+            self._recording(client, clock) as recorder,
+        ):
             source = source_of(self._config, clock, self._stop.wait)
             try:
                 self._driver = LiveScheduler(
@@ -176,12 +178,25 @@ class SchedulerService:
                     client,
                     source,
                     clock=clock,
-                    recorder=self._recorder,
+                    recorder=recorder,
                 )
                 if not self._stop.is_set():
                     self._driver.run(wait=self._stop.wait, rounds_max=rounds_max)
             finally:
                 source.close()
+
+    @contextmanager
+    def _recording(self, client: Client, clock: SystemClock) -> Generator[LiveRecorder | None]:
+        """Open the recording that the configuration asks for, under a name that is not taken."""
+        if self._config.record is None:
+            yield None
+            return
+        path = free_name(Path(self._config.record))
+        document = self._config.model_dump(mode="json")
+        with RecordingFile(
+            path, by="xce scheduler", at=clock.now(), config=document, trace=self._config.trace
+        ) as file:
+            yield LiveRecorder(file, client)
 
     def stop(self) -> None:
         """End after the present round."""

@@ -12,6 +12,7 @@ from tests.service.running import TOKENS, Running
 from tests.service.test_rest import good, open_request, order, status_of
 from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
+from xce.adapters.recordings import read_lines
 from xce.adapters.schedulers import fake_state
 from xce.adapters.schedulers.driver import LiveScheduler, Round
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
@@ -20,6 +21,7 @@ from xce.domain.engine.messages import Role
 from xce.domain.errors import ForbiddenError, TransientError
 from xce.domain.formats.scheduler_config import SchedulerConfig
 from xce.domain.formats.snapshot import Host, HostState, PendingJob
+from xce.replay.recording import verify
 
 HOUR = timedelta(hours=1)
 CLOUD = {
@@ -237,6 +239,27 @@ def test_the_daemon_runs_rounds_and_stops(service: Running, tmp_path: Path) -> N
     SchedulerService(config).run(signals=False, rounds_max=1)
 
     assert good(service.admin.get("/v1/session"))["number"] == 1
+
+
+def test_what_the_daemon_saw_and_said_is_recorded_and_says_the_same_again(
+    service: Running, tmp_path: Path
+) -> None:
+    good(service.admin.put("/v1/providers/cloud", json=CLOUD))
+    file = FakeFile(tmp_path / "batch.json")
+    jobs = [PendingJob(id="new", resreq="")] * 3
+    now = SystemClock().now()
+    file.change(lambda state: fake_state.submitted(state, jobs, HOUR, now))
+    config = config_of(
+        service.address, file.path, record=str(tmp_path / "r.rec.gz")
+    )  # fmt: skip
+
+    for _ in range(2):  # started again, it records on in another file
+        SchedulerService(config).run(signals=False, rounds_max=2)
+
+    for name in ("r.rec.gz", "r.2.rec.gz"):
+        verdict = verify(read_lines(tmp_path / name), name)
+        assert verdict.mismatch is None
+        assert (verdict.counts.sessions, verdict.counts.events, verdict.whole) == (2, 1, True)
 
 
 def test_a_caller_without_the_role_is_told_and_ends(service: Running, tmp_path: Path) -> None:

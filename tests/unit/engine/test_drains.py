@@ -1,5 +1,6 @@
 """Drains, the freeze and configurations in the controller: given orders, when one, then its events."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -134,7 +135,7 @@ def test_while_the_site_is_frozen_nothing_new_begins_and_what_is_under_way_goes_
     rig.order(ADMIN, c.Freeze("audit"))
 
     for command in (
-        c.OpenRequest(**{**_fields(OPEN), "request": "R2"}), c.StartReturn("B2", ("cloud/m1",), ""),
+        replace(OPEN, request="R2"), c.StartReturn("B2", ("cloud/m1",), ""),
         c.StartGrantReturn("B2", "g", 1), c.ReturnOrphan("cloud", "x", "B2", ""), IDLE,
     ):  # fmt: skip
         with pytest.raises(FrozenError, match="the site is frozen: audit"):
@@ -146,12 +147,8 @@ def test_while_the_site_is_frozen_nothing_new_begins_and_what_is_under_way_goes_
     assert names(rig.new) == ["instance.Returned"]
 
     rig.order(ADMIN, c.Unfreeze("over"))
-    rig.order(P1, c.OpenRequest(**{**_fields(OPEN), "request": "R2"}))
+    rig.order(P1, replace(OPEN, request="R2"))
     assert names(rig.new) == ["request.Intended"]
-
-
-def _fields(command: c.OpenRequest) -> dict[str, object]:
-    return {name: getattr(command, name) for name in type(command).__slots__}
 
 
 def test_to_freeze_twice_records_it_once_and_to_unfreeze_what_runs_nothing() -> None:

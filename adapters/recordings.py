@@ -1,0 +1,197 @@
+"""Recordings as files: one file, compressed with gzip, readable up to where it was cut."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import structlog
+
+from xce.adapters.files import cannot_write, require_place
+from xce.domain.errors import InputError, TransientError, XceError
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Snapshot
+from xce.replay.recording import RecordingWriter
+
+if TYPE_CHECKING:
+    from xce.adapters.client import Client
+
+#: A longer line is none of ours.
+LINE_MAX: Final = 1024 * 1024 * 1024
+_LOG = structlog.get_logger("xce.recording")
+
+
+class RecordingFile:
+    """A recording that is being written; closed in the end, so that it is whole."""
+
+    def __init__(
+        self, path: Path, *, by: str, at: datetime, config: dict[str, Any], trace: bool = False
+    ) -> None:
+        """Begin a new file.
+
+        Raises:
+            InputError: it exists, or cannot be made.
+        """
+        require_place(path)
+        try:
+            self._file = gzip.open(path, "xb", compresslevel=6)  # noqa: SIM115 - closed by close
+        except FileExistsError:
+            raise InputError.of(
+                str(path), "exists already; wanted the name of a new file"
+            ) from None
+        except OSError as error:
+            raise cannot_write(str(path), error) from None
+        self.path = path
+        self.writer = RecordingWriter(
+            self._write, by=by, release=version("xce"), at=at, config=config, trace=trace
+        )
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        """Return the recording itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End it; after an error it stays cut off."""
+        self.close(whole=error is None)
+
+    def flush(self) -> None:
+        """Let a reader see all that was recorded.
+
+        Raises:
+            XceError: it cannot be written.
+        """
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise cannot_write(str(self.path), error) from None
+
+    def close(self, *, whole: bool = True) -> None:
+        """End it; may be repeated.
+
+        Raises:
+            XceError: it cannot be written.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if whole:
+                self.writer.end()
+        finally:
+            try:
+                self._file.close()
+            except OSError as error:
+                raise cannot_write(str(self.path), error) from None
+
+    def _write(self, line: str) -> None:
+        try:
+            self._file.write(line.encode())
+        except OSError as error:
+            raise cannot_write(str(self.path), error) from None
+
+
+def free_name(path: Path) -> Path:
+    """Return a name that is not taken: ``a.rec.gz``, ``a.2.rec.gz``, ... so that a daemon that starts again records on."""
+    stem, dot, rest = path.name.partition(".")
+    number, found = 1, path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{stem}.{number}{dot}{rest}")
+    return found
+
+
+class LiveRecorder:
+    """Records a driver's sessions, with the events of the log between them; what cannot be written ends the recording, never the driver."""
+
+    def __init__(self, file: RecordingFile, client: "Client") -> None:
+        self._file = file
+        self._client = client
+        self._position: int | None = None
+        self._broken = False
+
+    def session(self, snapshot: Snapshot, result: SessionResult) -> None:
+        """Record a session, after the events that are new to it."""
+        if self._broken:
+            return
+        try:
+            self._events(snapshot.position)
+            self._file.writer.session(snapshot, result)
+            self._file.flush()
+        except TransientError as error:
+            self._give_up(error)
+        except InputError as error:
+            self._give_up(error)
+
+    def _events(self, upto: int) -> None:
+        """Record the events up to a session's position; the first session's are those of the whole log."""
+        after = self._position or 0
+        if upto <= after:
+            return
+        for entry in self._client.events(after=after):
+            if entry.position > upto:
+                break
+            self._file.writer.event(json.loads(entry.to_json()))
+            after = entry.position
+        self._position = max(after, upto)
+
+    def _give_up(self, error: XceError) -> None:
+        self._broken = True
+        _LOG.error("recording given up", file=str(self._file.path), why=str(error))
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a recording, plain or compressed, up to where it was cut.
+
+    Raises:
+        InputError: it cannot be read, or is damaged before its end.
+    """
+    try:
+        with path.open("rb") as probe:
+            is_gzip = probe.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if is_gzip else path.open("rb") as file:
+            while True:
+                try:
+                    line = file.readline(LINE_MAX)
+                except EOFError:
+                    return  # cut off within a block
+                if not line.endswith(b"\n"):
+                    return  # the end, or a line that was cut
+                yield line.decode()
+    except OSError as error:
+        raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise InputError.of(str(path), f"is damaged: {error}") from None
+
+
+@contextmanager
+def writing(path: Path) -> Generator["gzip.GzipFile"]:
+    """Open a new compressed file; an error leaves none behind.
+
+    Raises:
+        InputError: it exists, or cannot be made.
+    """
+    require_place(path)
+    try:
+        file = gzip.open(path, "xb", compresslevel=6)  # noqa: SIM115 - closed below
+    except FileExistsError:
+        raise InputError.of(str(path), "exists already; wanted the name of a new file") from None
+    except OSError as error:
+        raise cannot_write(str(path), error) from None
+    try:
+        with file:
+            yield file
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
