@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from xce.domain.cluster.state import State
+from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import Moved, PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer
@@ -18,8 +19,9 @@ from xce.domain.scheduling.placement import Placed, commit, place
 
 #: How often counts are set anew to what the jobs take of them.
 _REPEATS: Final = 4
-#: Of more hosts than these only as many of the last are looked at as can be without long search.
+#: Of more hosts than these only so many of the last are looked at as so many tasks can be placed for.
 _PROVED_HOSTS: Final = 200
+_MOVES_MAX: Final = 10_000
 
 
 class Prime:
@@ -99,14 +101,16 @@ class Prime:
         """Return, by meter of a shared resource, what placements take beyond what is there or in flight."""
         meters = self._base.ground.meters
         taken: dict[int, int] = {}
-        for placed in placements:
-            for number, amount in placed.metered.items():
-                if amount > 0 and meters.all[number].rule is None:
+        if isinstance(placements, OneTaskEach):
+            taken = placements.taken()
+        else:
+            for placed in placements:
+                for number, amount in placed.metered.items():
                     taken[number] = taken.get(number, 0) + amount
         return {
             number: amount - self._base.left[number]
             for number, amount in taken.items()
-            if amount > self._base.left[number]
+            if amount > 0 and amount > self._base.left[number] and meters.all[number].rule is None
         }
 
 
@@ -119,7 +123,7 @@ class Run:
 
     __slots__ = ("core", "placements", "waits")
 
-    def __init__(self, core: State, placements: list[Placed], waits: Candidate | None) -> None:
+    def __init__(self, core: State, placements: Sequence[Placed], waits: Candidate | None) -> None:
         self.core = core
         self.placements = placements
         self.waits = waits
@@ -246,7 +250,7 @@ class Tightening:
         prime, order = self._prime, self.order
         left = self._limit - prime.spent
         if len(order) > _PROVED_HOSTS:
-            left = min(left, len(self._jobs))
+            left = min(left, _MOVES_MAX)
         places = _runs(order)
         is_large = len(self._jobs) * len(places) > left
         if proof is None:
@@ -270,7 +274,8 @@ class Tightening:
 
     def _drop_units(self) -> bool | None:
         """Drop spare units of shared resources; return whether there were any, None without budget."""
-        if all(takes_fixed_amounts(placed) for placed in self.run.placements):
+        placements = self.run.placements
+        if isinstance(placements, OneTaskEach) or all(map(takes_fixed_amounts, placements)):
             return False
         dropped = False
         for number in list(self.counts):

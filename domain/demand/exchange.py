@@ -6,7 +6,7 @@ are taken. The search is bounded by a count of placed tasks, so that it is the s
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 from typing import Final
@@ -33,6 +33,7 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
     """
     start = max(0, len(order) - EXCHANGED_MAX)
     kept, best = list(order[:start]), list(order[start:])
+    used = Counter(kept)
     limit = proof.spent + _TASKS_MAX
     looked_at = 0
     found = True
@@ -44,7 +45,7 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
                 return kept + best
             if (
                 price_of(other) < price_of(best)
-                and _has_room(kept + other)
+                and _has_room(other, used)
                 and proof.holds(other, start)
             ):
                 best, found = other, True
@@ -85,5 +86,6 @@ def _others(order: list[Offer], offers: Sequence[Offer]) -> Iterator[list[Offer]
                 yield [*order[:place], first, second, *order[place + 1 :]]
 
 
-def _has_room(order: Sequence[Offer]) -> bool:
-    return all(count <= offer.room for offer, count in Counter(order).items())
+def _has_room(order: Sequence[Offer], used: Mapping[Offer, int]) -> bool:
+    """Return whether there is room for so many hosts, some of each template being used already."""
+    return all(count + used.get(offer, 0) <= offer.room for offer, count in Counter(order).items())

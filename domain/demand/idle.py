@@ -1,6 +1,7 @@
 """What was obtained and could go back: hosts without work, borrowed counts that nobody needs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.formats.session_result import Idle, IdleCount, IdleHost
@@ -9,12 +10,11 @@ from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.placement import Placed
 
 
-def idle_supply(compiled: Compiled, started: Iterable[Placed], counted: Iterable[Placed]) -> Idle:
+def idle_supply(compiled: Compiled, started: Sequence[Placed], counted: Sequence[Placed]) -> Idle:
     """Return the idle supply after this session's starts and the placements of its counted jobs."""
-    placements = [*started, *counted]
     return Idle.model_construct(
-        hosts=_idle_hosts(compiled, placements),
-        counts=_idle_counts(compiled.snapshot, compiled, placements),
+        hosts=_idle_hosts(compiled, chain(started, counted)),
+        counts=_idle_counts(compiled.snapshot, compiled, chain(started, counted)),
     )
 
 
@@ -46,10 +46,17 @@ def _idle_counts(
     snapshot: Snapshot, compiled: Compiled, placements: Iterable[Placed]
 ) -> tuple[IdleCount, ...]:
     counts: list[IdleCount] = []
+    pools = [
+        pool
+        for pool in snapshot.shared
+        if pool.borrowed > 0 and pool.peak_need is not None and pool.used_elsewhere is not None
+    ]
+    if not pools:
+        return ()
     placements = list(placements)
-    for pool in snapshot.shared:
-        if pool.borrowed == 0 or pool.peak_need is None or pool.used_elsewhere is None:
-            continue
+    for pool in pools:
+        assert pool.peak_need is not None, "checked above"
+        assert pool.used_elsewhere is not None, "checked above"
         number = compiled.core.ground.meters.shared[pool.name].number
         # What a meter has left at the start is what neither others nor running jobs use.
         need = pool.total - compiled.core.ground.meters.all[number].start

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from xce.domain.demand.filling import are_fillable
+from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.supply import Offer
 from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.scheduling.placement import Placed
@@ -21,7 +22,9 @@ _NOTHING: Final[Sequence[int]] = ()
 
 def are_simple(placements: Sequence[Placed]) -> bool:
     """Return whether all jobs take the first host with room for each of their tasks, and nothing else."""
-    return are_fillable([placed.job for placed in placements])
+    return isinstance(placements, OneTaskEach) or are_fillable(
+        [placed.job for placed in placements]
+    )
 
 
 class PackedProof:
@@ -35,17 +38,20 @@ class PackedProof:
     def __init__(
         self, placements: Sequence[Placed], order: Sequence[Offer], first_new: int
     ) -> None:
-        self._placements = placements
+        self._placements = OneTaskEach.of(placements)
         self._order = list(order)
         self._first_new = first_new
         self.dropped: set[int] = set()
         self.spent = 0
-        self._tasks = tasks = WaitingTasks([placed.job for placed in placements])
+        self._tasks = tasks = WaitingTasks(self._placements.jobs)
         on: list[list[int]] = [[] for _ in order]
-        for job, placed in enumerate(placements):
-            for claim in placed.claims:
-                if claim.place >= first_new:
-                    on[claim.place - first_new].append(job)
+        for job, place in enumerate(self._placements.place_of):
+            if place >= first_new:
+                on[place - first_new].append(job)
+        for job, places in self._placements.more_of.items():
+            for place in places:
+                if place >= first_new:
+                    on[place - first_new].append(job)
         self._on: list[Sequence[int]] = [*on]
         self._changed = len(order)
         tasks.take_all()
@@ -61,20 +67,19 @@ class PackedProof:
         return [offer for place, offer in enumerate(self._order) if place not in self.dropped]
 
     @property
-    def placements(self) -> list[Placed]:
+    def placements(self) -> OneTaskEach:
         """Return where the jobs are on the hosts that are left."""
         changed = self._first_new + self._changed
+        known = self._placements
         moved: dict[int, list[int]] = {}
         left = [jobs for place, jobs in enumerate(self._on) if place not in self.dropped]
         for place, jobs in enumerate(left[self._changed :], changed):
             for job in jobs:
-                moved.setdefault(job, []).append(place)
-        placements = [*self._placements]
-        for job, places in moved.items():
-            placed = placements[job]
-            before = [claim.place for claim in placed.claims if claim.place < changed]
-            placements[job] = Placed.of_one_task_each(placed.job, before + places, placed.metered)
-        return placements
+                places = moved.get(job)
+                if places is None:
+                    places = moved[job] = [at for at in known.places(job) if at < changed]
+                places.append(place)
+        return known.moved(moved)
 
     def _add_up(self) -> None:
         """Add up what the hosts behind each place have."""

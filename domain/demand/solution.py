@@ -14,12 +14,11 @@ from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.exchange import EXCHANGED_MAX, cheaper, price_of
 from xce.domain.demand.filling import GROUPS_MAX, Filling, are_fillable
+from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply
 from xce.domain.demand.waiting_tasks import WaitingTasks
-from xce.domain.scheduling.classes import JobClass
-from xce.domain.scheduling.placement import Placed
 
 #: How often the pass is run again with the hosts of the run before.
 _REPEATS: Final = 4
@@ -147,7 +146,7 @@ class Solver:
         return None if self._strict and left_out else (catalog, candidates, left_out)
 
     def _filled(
-        self, catalog: Pass, candidates: Sequence[Candidate], left_out: LeftOut, filling: Filling
+        self, catalog: Pass, candidates: list[Candidate], left_out: LeftOut, filling: Filling
     ) -> Solution | None:
         """Return the demand that comes of filling hosts."""
         failed = filling.failed
@@ -160,21 +159,15 @@ class Solver:
                 if place < 0
             ]
             left_out.sort(key=lambda each: each[0].place)
-        jobs: list[Candidate] = []
-        placements: list[Placed] = []
-        taken: dict[JobClass, dict[int, int]] = {}
-        for number, (candidate, place) in enumerate(zip(candidates, filling.place_of, strict=True)):
-            if place < 0:
-                continue
-            job = candidate.job_class
-            metered = taken.get(job)
-            if metered is None:
-                fixed = job.alternatives[0].parts[0].fixed
-                metered = taken[job] = {n: a_task * job.least + once for n, a_task, once in fixed}
-            places = (place, *filling.more_of.get(number, ()))
-            placed = Placed.of_one_task_each(job, places, metered)
-            jobs.append(candidate)
-            placements.append(placed)
+        more_of = filling.more_of
+        if failed:
+            placed = [number for number, place in enumerate(filling.place_of) if place >= 0]
+            more_of = {n: more_of[old] for n, old in enumerate(placed) if old in more_of}
+            jobs = [candidates[number] for number in placed]
+            place_of = [filling.place_of[number] for number in placed]
+        else:
+            jobs, place_of = candidates, filling.place_of
+        placements = OneTaskEach([job.job_class for job in jobs], place_of, more_of)
         if left_out:
             catalog.adopt(filling.opened, placements)
         for job in failed:

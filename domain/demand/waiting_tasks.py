@@ -170,6 +170,7 @@ class WaitingTasks:
         self._group_of: list[Group] = []
         self._place_of: list[int] = []
         self._of_kind: dict[HostKind, list[Group]] = {}
+        self._takes: dict[tuple[int, HostKind], bool] = {}
         self._capacity: dict[HostKind, tuple[int, int]] = {}
         self._add(jobs, needs)
 
@@ -213,9 +214,11 @@ class WaitingTasks:
     def fits(self, job: int, kind: HostKind) -> bool:
         """Return whether an empty host of a kind takes a task of a job."""
         group = self._group_of[job]
-        if group not in self._on(kind):
-            return False
-        return group.need_of(self._place_of[job]) <= kind.totals.get(self.fine, 0)
+        key = (group.number, kind)
+        known = self._takes.get(key)
+        if known is None:
+            known = self._takes[key] = group in self._on(kind)
+        return known and group.need_of(self._place_of[job]) <= kind.totals.get(self.fine, 0)
 
     def worth(self, tasks: Sequence[int], worths: Sequence[float], worth_of_fine: float) -> float:
         """Return what tasks are worth.

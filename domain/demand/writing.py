@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.state import State
+from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.solution import Solution
 from xce.domain.demand.sorting_out import Waiting
 from xce.domain.demand.supply import Supply
@@ -45,10 +46,39 @@ class Writer:
         self._amounts: dict[str, int] = {}
         self._alike: dict[object, Provisioning] = {}
         self.provisioning: dict[str, Provisioning] = {}
+        placements = found.run.placements
+        if isinstance(placements, OneTaskEach):
+            self._add_simple([candidate.job.id for candidate in found.jobs], placements)
+            return
         for place, (candidate, placed) in enumerate(
-            zip(found.jobs, found.run.placements, strict=True), start=1
+            zip(found.jobs, placements, strict=True), start=1
         ):
             self._add(candidate.job.id, place, placed)
+
+    def _add_simple(self, names: Sequence[str], placements: OneTaskEach) -> None:
+        """Add jobs of which most have one task on a new host and nothing else."""
+        first_new, provisioning = self._first_new, self.provisioning
+        more_of = placements.more_of
+        lists: list[list[JobHosts]] = []
+        alike: list[Provisioning] = []
+        made: dict[str, Provisioning] = {}
+        for name in self._templates:
+            lists.append(self._host_jobs.setdefault(name, []))
+            if name not in made:
+                values = {"templates": {name: 1}, "countable": {}, "in_flight": ()}
+                made[name] = built(Provisioning, values)
+            alike.append(made[name])
+        metered = {job: bool(placements.metered(job)) for job in dict.fromkeys(placements.jobs)}
+        for number, (name, job, place) in enumerate(
+            zip(names, placements.jobs, placements.place_of, strict=True)
+        ):
+            new = place - first_new
+            if new < 0 or metered[job] or number in more_of:
+                self._add(name, number + 1, placements[number])
+                continue
+            part = {"job": name, "order": number + 1, "hosts": 1}
+            lists[new].append(built(JobHosts, part))
+            provisioning[name] = alike[new]
 
     def _add(self, job: str, place: int, placed: Placed) -> None:
         templates, in_flight = self._hosts(placed)

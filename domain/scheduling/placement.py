@@ -1,7 +1,8 @@
 """Placing whole jobs: task counts, alternatives and parts, and committing what was placed."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import Share
@@ -11,6 +12,8 @@ from xce.domain.scheduling.allocators import chosen
 from xce.domain.scheduling.attempt import Attempt, Claim, Context
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.explain import Failure, PendRecord, failure_of
+
+_NOTHING_METERED: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class OnHost(NamedTuple):
@@ -49,7 +52,7 @@ class Placed:
         made = cls.__new__(cls)
         made.job, made.alternative, made.tasks = job, job.alternatives[0], len(places)
         bucket = made.alternative.parts[0].request.bucket
-        claims = (Claim(places[0], 1, bucket(1, first=True), (), (), ()),)
+        claims: tuple[Claim, ...] = (Claim(places[0], 1, bucket(1, first=True), (), (), ()),)
         if len(places) > 1:
             amounts = bucket(1, first=False)
             claims += tuple([Claim(place, 1, amounts, (), (), ()) for place in places[1:]])
@@ -88,6 +91,8 @@ class Placed:
 
     def shared(self, core: State) -> dict[str, int]:
         """Return what it is given of shared resources by name, amounts above 0."""
+        if not self.metered:
+            return {}
         meters = core.ground.meters.all
         amounts = {
             meters[number].name: amount
@@ -155,8 +160,12 @@ def place(
 
 def start(core: State, job: JobClass) -> Placed | Failure:
     """Place a job with as many tasks as fit and commit it, or say why it waits."""
-    records: list[PendRecord] = []
     least = job.least
+    if job.most == 1:
+        placed = _start_one_task(core, job)
+        if placed is not None:
+            return placed
+    records: list[PendRecord] = []
     if job.most > least:
         for tasks in range(min(job.most, _most_tasks(core, job)), least, -1):
             placed = place(core, job, tasks)
@@ -168,6 +177,26 @@ def start(core: State, job: JobClass) -> Placed | Failure:
         return failure_of(core, job, records)
     commit(core, placed)
     return placed
+
+
+def _start_one_task(core: State, job: JobClass) -> Placed | None:
+    """Start a job of one task that only room can stop; None if it has none, or if more than room decides."""
+    if len(job.alternatives) != 1 or len(job.alternatives[0].parts) != 1:
+        return None
+    (part,) = job.alternatives[0].parts
+    request = part.request
+    if not part.is_free or part.fixed or request.selector.same or core.ground.guarantees:
+        return None
+    amounts = request.bucket(1, first=True)
+    view = core.view(part.scope)
+    at = core.first_fit(view.hosts, view.cursors.get(amounts, 0), amounts, core.shut)
+    if at < 0:
+        return None
+    view.cursors[amounts] = at
+    place = view.hosts[at]
+    core.debit(place, amounts)
+    core.busy.add(place)
+    return Placed.of_one_task_each(job, (place,), _NOTHING_METERED)
 
 
 def commit(core: State, placed: Placed) -> None:

@@ -4,7 +4,7 @@ Real scheduling of the whole queue comes first. Then the catalog pass looks at t
 resources. Nothing of the second phase changes what the first one decided.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from xce.domain.cluster.state import State
 from xce.domain.demand.finalise import Finalised, finalise
@@ -86,18 +86,16 @@ def _phase_one(
     started: list[tuple[PendingJob, Placed]] = []
     waiting: list[Waiting] = []
     failed = Unsatisfiable()
-    jobs: list[tuple[PendingJob, JobClass, Failure | None]] = []
-    for job, job_class in compiled.queue:
-        failure = None
-        if job.held or job.waits_for or job_class.unknown:
-            waits_for = [name for name in job.waits_for if name in here]
-            failure = stopped(held=job.held, waits_for=waits_for, unknown=job_class.unknown)
-        jobs.append((job, job_class, failure))
     if core.ground.guarantees:
-        could_start = [(job, job_class) for job, job_class, failure in jobs if failure is None]
+        could_start = [
+            (job, job_class)
+            for job, job_class in compiled.queue
+            if _stopped_at_once(job, job_class, here) is None
+        ]
         core.waiting = waiting_classes(core, could_start)
     behind_it: Failure | None = None
-    for job, job_class, failure in jobs:
+    for job, job_class in compiled.queue:
+        failure = _stopped_at_once(job, job_class, here)
         if failure is None and behind_it is not None:
             failure = _behind(core, job_class, behind_it)
         if failure is None:
@@ -114,6 +112,14 @@ def _phase_one(
         if is_strict and failure.on_resources:
             behind_it = behind(job.id)
     return started, waiting
+
+
+def _stopped_at_once(job: PendingJob, job_class: JobClass, here: Container[str]) -> Failure | None:
+    """Return what stops a job before anything is tried, None if nothing does."""
+    if not (job.held or job.waits_for or job_class.unknown):
+        return None
+    waits_for = [name for name in job.waits_for if name in here]
+    return stopped(held=job.held, waits_for=waits_for, unknown=job_class.unknown)
 
 
 def _behind(core: State, job: JobClass, order: Failure) -> Failure:
