@@ -5,7 +5,7 @@ beyond everything that exists or is asked, in a size that can be asked. What a l
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from math import lcm
@@ -26,7 +26,7 @@ from xce.domain.formats.snapshot import (
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_ids
 from xce.domain.policy.times import later
-from xce.domain.provisioning.provider import Provider
+from xce.domain.provisioning.provider import Provider, changed_promises
 from xce.domain.values import natural_key
 from xce.projections.inventory import LiveInventory
 from xce.projections.kept import Keeper, Pairs
@@ -65,6 +65,9 @@ class _Kept:
     providers: dict[str, ProviderDescription]
     offered: Pairs[tuple[str, str], TemplateOffer]
     pauses: Pairs[tuple[str, str | None], Pause]
+    learned: Pairs[tuple[str, str], dict[str, int]] = field(
+        default_factory=dict[tuple[str, str], dict[str, int]]
+    )
 
 
 _KEEPER: Final = Keeper(_Kept)
@@ -95,6 +98,8 @@ class LiveCatalog(Projection):
         #: Every template a provider ever offered, as it last did: what is in flight of it keeps its promise.
         self._offered: dict[tuple[str, str], TemplateOffer] = {}
         self._pauses: dict[tuple[str, str | None], Pause] = {}
+        #: Measured totals, where they are not as promised, by provider and template.
+        self._learned: dict[tuple[str, str], dict[str, int]] = {}
         self._version = 0
         self._made_of: tuple[int, int, int] | None = None
         self._good_from: datetime | None = None
@@ -105,6 +110,7 @@ class LiveCatalog(Projection):
         self._on(Provider.Described, self._fold_described)
         self._on(Provider.Paused, self._fold_paused)
         self._on(Provider.Resumed, self._fold_resumed)
+        self._on(Provider.Learned, self._fold_learned)
 
     # -------------------------------------------------------------------- views
     def view(self, now: datetime) -> Catalog:
@@ -135,11 +141,12 @@ class LiveCatalog(Projection):
             "providers": dict(self._providers),
             "offered": dict(self._offered),
             "pauses": dict(self._pauses),
+            "learned": dict(self._learned),
         }
 
     def keep(self) -> bytes:
         """Return all that was folded as JSON, for ``resume``."""
-        return _KEEPER.dump(_Kept(self._providers, self._offered, self._pauses))
+        return _KEEPER.dump(_Kept(self._providers, self._offered, self._pauses, self._learned))
 
     def resume(self, kept: bytes) -> None:
         """Stand where ``keep`` was called."""
@@ -147,11 +154,16 @@ class LiveCatalog(Projection):
         self._providers = parts.providers
         self._offered = parts.offered
         self._pauses = parts.pauses
+        self._learned = parts.learned
         self._version += 1
 
     # ---------------------------------------------------------------- providers
     def _fold_described(self, event: Provider.Described, position: int) -> None:
         self._version += 1
+        before = self._providers.get(event.description.name)
+        if before is not None:
+            for template_id in changed_promises(before, event.description):
+                self._learned.pop((before.name, template_id), None)
         self._providers[event.description.name] = event.description
         for template in event.description.templates:
             self._offered[event.description.name, template.template_id] = template
@@ -166,6 +178,10 @@ class LiveCatalog(Projection):
     def _fold_resumed(self, event: Provider.Resumed, position: int) -> None:
         self._version += 1
         self._pauses.pop((name_of(event.originator_id), event.item), None)
+
+    def _fold_learned(self, event: Provider.Learned, position: int) -> None:
+        self._version += 1
+        self._learned[name_of(event.originator_id), event.template] = event.total
 
     def _is_good(self, now: datetime) -> bool:
         return (
@@ -235,7 +251,7 @@ class LiveCatalog(Projection):
         pause = min(ends, key=lambda end: (end.until, end.why)) if not usable else None
         fields: dict[str, Any] = {
             "attributes": _common(offer.template.attributes for offer in line.offers),
-            "provides": _least(offer.template.provides for offer in line.offers),
+            "provides": _least(self._provides(offer) for offer in line.offers),
             "priority": first.template.priority,
             "price_per_hour": first.price,
             "lead_time": first.provider.lead_time.p50 or None,
@@ -245,6 +261,11 @@ class LiveCatalog(Projection):
             fields |= {
                 name: getattr(static, name) for name in fields if name in static.model_fields_set
             }
+            measured = _least(self._measured(offer) for offer in line.offers)
+            fields["provides"] = {
+                name: min(amount, measured.get(name, amount))
+                for name, amount in fields["provides"].items()
+            }
         return Template.model_construct(
             id=line.id,
             allowed=0 if line.past else sum(map(self._room, usable or line.offers)),
@@ -252,6 +273,13 @@ class LiveCatalog(Projection):
             paused_why=None if pause is None else pause.why,
             **fields,
         )
+
+    def _provides(self, offer: _Offer) -> Mapping[str, int]:
+        """Return what a host of an offer has: as measured, else as promised."""
+        return {**offer.template.provides, **self._measured(offer)}
+
+    def _measured(self, offer: _Offer) -> Mapping[str, int]:
+        return self._learned.get((offer.provider.name, offer.template.template_id), {})
 
     def _room(self, offer: _Offer) -> int:
         """Return how many more hosts can be asked of an offer."""

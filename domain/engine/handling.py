@@ -244,6 +244,9 @@ def instance(space: Workspace, command: InstanceCommand, stamp: Stamp) -> None:
                 by=by,
                 epoch=epoch,
             )
+            space.get(Provider, ids.provider_id(known.provider)).learn(
+                template=known.template, total=command.total, host=command.host, at=at, by=by
+            )
         case MissJoin():
             known.miss_join(why=command.why, at=at, by=by, epoch=epoch)
         case StartDrain():

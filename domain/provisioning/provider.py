@@ -3,6 +3,7 @@
 That a pause ends at its time is no event: ``until`` is kept, and whoever reads it compares it with the clock.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +13,7 @@ from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, DomainEvent, Why, applies
 from xce.domain.events.transitions import Table, lands, stays
-from xce.domain.formats.base import Name, Time
+from xce.domain.formats.base import Count, Name, Time
 from xce.domain.formats.provider import ProviderDescription
 
 
@@ -28,6 +29,7 @@ TRANSITIONS: Final[Table[ProviderState]] = {
     "Described": lands({S.KNOWN}, S.KNOWN, first=True),
     "Paused": stays({S.KNOWN}),
     "Resumed": stays({S.KNOWN}),
+    "Learned": stays({S.KNOWN}),
 }
 
 
@@ -82,6 +84,20 @@ class Provider(Aggregate[ProviderState]):
         TOPIC: ClassVar[str] = "xce.provider.resumed"
         item: Name | None
 
+    class Learned(Event):
+        """A host joined with other totals than its template promises: from now on these are counted on (field case F17).
+
+        Attributes:
+            template: the kind of host.
+            total: the least that was measured, of each consumable that is promised and differs; in base units.
+            host: the host that was measured.
+        """
+
+        TOPIC: ClassVar[str] = "xce.provider.learned"
+        template: Name
+        total: dict[Name, Count]
+        host: Name
+
     # ------------------------------------------------------------- commands
     @classmethod
     def describe_first(
@@ -126,13 +142,42 @@ class Provider(Aggregate[ProviderState]):
         if pause is not None and pause.until > at:
             self._record(self.Resumed, at=at, by=by, item=item)
 
+    def learn(
+        self, *, template: str, total: Mapping[str, int], host: str, at: datetime, by: str
+    ) -> None:
+        """Record what a joined host has, where it is not what was promised, or less than was measured before."""
+        offer = next(
+            (one for one in self.description.templates if one.template_id == template), None
+        )
+        if offer is None:
+            return
+        known = self.learned.get(template, {})
+        news = {
+            name: amount
+            for name, promised in offer.provides.items()
+            if (amount := total.get(name)) is not None
+            and (amount < known[name] if name in known else amount != promised)
+        }
+        if news:
+            merged = {**known, **news}
+            self._record(self.Learned, at=at, by=by, template=template, total=merged, host=host)
+
     # ------------------------------------------------------ event functions
     @applies(Described)
     def _described(self, event: Described) -> None:
         if event.originator_version == 1:
             self.state = ProviderState.KNOWN
             self.pauses: dict[str | None, PauseOf] = {}
-        self.description = event.description
+            #: Measured totals by template, where they are not as promised.
+            self.learned: dict[str, Mapping[str, int]] = {}
+        else:
+            for name in changed_promises(self.description, event.description):
+                self.learned.pop(name, None)
+        self.description: ProviderDescription = event.description
+
+    @applies(Learned)
+    def _learned(self, event: Learned) -> None:
+        self.learned[event.template] = event.total
 
     @applies(Paused)
     def _paused(self, event: Paused) -> None:
@@ -141,3 +186,13 @@ class Provider(Aggregate[ProviderState]):
     @applies(Resumed)
     def _resumed(self, event: Resumed) -> None:
         self.pauses.pop(event.item, None)
+
+
+def changed_promises(before: ProviderDescription, after: ProviderDescription) -> frozenset[str]:
+    """Return the templates that promise other totals than before: what was measured of the old ones says nothing of these."""
+    promised = {one.template_id: one.provides for one in before.templates}
+    return frozenset(
+        one.template_id
+        for one in after.templates
+        if one.template_id in promised and promised[one.template_id] != one.provides
+    )

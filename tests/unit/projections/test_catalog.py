@@ -26,6 +26,7 @@ from xce.domain.engine.commands import (
     DescribeProvider,
     MissJoin,
     PauseProvider,
+    RecordJoin,
     RefuseRequest,
     StartDrain,
     StartGrantReturn,
@@ -33,6 +34,7 @@ from xce.domain.engine.commands import (
 )
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.snapshot import Countable, Snapshot, Template
+from xce.projections.all import Projections
 from xce.projections.catalog import UNLIMITED
 
 
@@ -395,3 +397,43 @@ def test_the_view_is_made_anew_only_after_a_change_or_when_a_pause_ends() -> Non
     assert run.projections.catalog.view(at(8)) is paused
     assert run.projections.catalog.view(at(9)) is not paused
     assert before.templates[0].paused_until is None
+
+
+def measured(instance: str, mem: int) -> RecordJoin:
+    return RecordJoin(instance, instance.replace("/", "-"), at(0), {}, {"slots": 4, "mem": mem})
+
+
+def test_f17_what_a_joined_host_has_wins_over_what_its_template_promises_also_after_a_restart() -> (
+    None
+):
+    run = Run(cloud("aws", template(provides={"slots": 4, "mem": 448})))
+    run.do(hosts("R1", 2), accept("R1"), came("R1", "h1", "h2", ended=True))
+
+    run.do(measured("aws/h1", 440))
+
+    (line,) = run.catalog().templates
+    assert line.provides == {"slots": 4, "mem": 440}
+    rebuilt = Projections.rebuild(run.log).catalog.view(run.now)
+    assert rebuilt.templates == (line,)
+    run.do(measured("aws/h2", 444))
+    assert run.catalog().templates == (line,), "the least that was measured counts"
+
+
+def test_f17_what_was_measured_wins_over_the_configuration_too() -> None:
+    static = Template(id="c4", allowed=0, provides={"slots": 4, "mem": 448})
+    run = Run(cloud("aws", template(provides={"slots": 4, "mem": 448})), templates=[static])
+    run.do(hosts("R1", 1), accept("R1"), came("R1", "h1", ended=True))
+
+    run.do(measured("aws/h1", 440))
+
+    assert run.catalog().templates[0].provides == {"slots": 4, "mem": 440}
+
+
+def test_f17_a_new_promise_is_believed_until_it_is_measured() -> None:
+    run = Run(cloud("aws", template(provides={"slots": 4, "mem": 448})))
+    run.do(hosts("R1", 1), accept("R1"), came("R1", "h1", ended=True))
+    run.do(measured("aws/h1", 440))
+
+    run.do(DescribeProvider(cloud("aws", template(provides={"slots": 4, "mem": 512}))))
+
+    assert run.catalog().templates[0].provides == {"slots": 4, "mem": 512}

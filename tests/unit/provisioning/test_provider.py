@@ -104,3 +104,47 @@ def test_a_pause_that_ended_by_itself_needs_no_event() -> None:
     provider.resume(item="c4", **later(AT + HOUR))
 
     assert then(provider) == []
+
+
+PROMISED = ProviderDescription(
+    name="aws", templates=(TemplateOffer(template_id="c4", provides={"slots": 4, "mem": 448}),)
+)
+
+
+def promised() -> Provider:
+    provider = Provider.describe_first(description=PROMISED, **STAMP)
+    provider.collect_events()
+    return provider
+
+
+def test_a_host_as_promised_teaches_nothing() -> None:
+    provider = promised()
+
+    provider.learn(template="c4", total={"slots": 4, "mem": 448}, host="n1", **STAMP)
+    provider.learn(template="other", total={"slots": 1}, host="n1", **STAMP)
+
+    assert then(provider) == []
+
+
+def test_what_differs_is_learned_once_and_less_of_it_again() -> None:
+    provider = promised()
+
+    provider.learn(template="c4", total={"slots": 4, "mem": 440, "gpu": 1}, host="n1", **STAMP)
+    provider.learn(template="c4", total={"slots": 4, "mem": 444}, host="n2", **STAMP)
+    provider.learn(template="c4", total={"slots": 3, "mem": 440}, host="n3", **STAMP)
+
+    assert [(name, fields["total"]) for name, fields in then(provider)] == [
+        ("Learned", {"mem": 440}),
+        ("Learned", {"mem": 440, "slots": 3}),
+    ]
+
+
+def test_a_template_that_promises_something_else_is_measured_anew() -> None:
+    provider = promised()
+    provider.learn(template="c4", total={"mem": 440}, host="n1", **STAMP)
+
+    provider.describe(description=PROMISED.model_copy(update={"zone": "b"}), **STAMP)
+    assert provider.learned == {"c4": {"mem": 440}}
+    provider.describe(description=LARGE, **STAMP)
+
+    assert provider.learned == {}
