@@ -515,6 +515,44 @@ def test_a_state_that_differs_is_named_with_what_differs() -> None:
     assert_found(States(Wrong(other)), forger, None, "holder is 'p1', loaded 'p2'")
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_aggregates_that_are_let_go_early_are_compared_all_the_same(kept: int) -> None:
+    log = open_log(MEMORY)
+    for number in range(3):
+        Story(log, f"-{number}").tell()
+    names: set[str] = set()
+    invariant = States(log, kept=kept)
+    for recorded in log.read():
+        invariant.see(recorded)
+        names.add(recorded.event.originator_id)
+
+    outcome = invariant.end()
+
+    assert (outcome.found, outcome.counted) == (0, len(names))
+
+
+def test_a_state_that_differs_is_named_when_it_is_let_go() -> None:
+    forger = Forger().lease()
+    other = Forger().lease("p2").events[0].mutate(None)
+    assert isinstance(other, ProviderLease)
+
+    assert_found(States(Wrong(other), kept=0), forger, None, "holder is 'p1', loaded 'p2'")
+
+
+def test_what_is_stored_after_an_aggregate_was_let_go_is_not_held_against_it() -> None:
+    log = open_log(MEMORY)
+    story = Story(log)
+    invariant = States(log, kept=0)
+    seen = 0
+    for step in story.steps():
+        step()
+        for recorded in log.read(seen):
+            invariant.see(recorded)
+            seen = recorded.position
+
+    assert invariant.end().found == 0
+
+
 def test_a_view_is_rebuilt_and_compared() -> None:
     log = open_log(MEMORY)
     Story(log).tell()
