@@ -12,6 +12,7 @@ from rich.table import Table
 
 from xce.adapters.cli import main as entry
 from xce.adapters.cli import sim, terminal
+from xce.adapters.cli.entry import main as program
 from xce.adapters.files import require_place, write_file
 from xce.domain.errors import InputError, Problem, TransientError
 
@@ -121,3 +122,21 @@ def test_a_document_of_another_format_is_said_once(
         2,
         f"xce: {file}: format: Input should be 'xce.snapshot/1', found 'xce.session/1'\n",
     )
+
+
+def test_a_key_press_while_commands_are_imported_is_said_and_exit_code_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "xce.adapters.cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "xce.adapters.cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+
+    with pytest.raises(SystemExit) as end:
+        program()
+
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "xce: interrupted\n"
