@@ -53,7 +53,7 @@ def allocate(core: State | None, allocator: Allocator, attempt: Attempt) -> Code
             if core.view(part.scope).hosts:
                 record.late = (part, tasks)
             else:
-                record.unselected = True
+                record.unselected = part
             return Code.PENDING
         attempt.allocation = _assemble(attempt, claims)
         context.claims.extend(claims)
@@ -87,7 +87,7 @@ def _is_shared_met(core: State, attempt: Attempt, record: PendRecord) -> bool:
     record.limits = list(dict.fromkeys(limits + guarantees))
     if not record.limits:
         record.shared = [meters[number].name for number, _, _ in unmet]
-        record.unselected = not core.view(part.scope).hosts
+        record.unselected = None if core.view(part.scope).hosts else part
     return False
 
 

@@ -26,7 +26,7 @@ class PendRecord:
     Attributes:
         limits: names of limits that stop it before any host (stage 2).
         unmet: of each meter that is short then: number, what is wanted, what is left.
-        shared: shared resources that are short; ``unselected``: no host matches (stage 3).
+        shared: shared resources that are short; ``unselected``: the part that no host matches (stage 3).
         late: the part and its tasks, if only hosts stopped it (stage 4).
     """
 
@@ -36,13 +36,13 @@ class PendRecord:
         self.limits: Sequence[str] = ()
         self.unmet: Sequence[tuple[int, int, int]] = ()
         self.shared: Sequence[str] = ()
-        self.unselected = False
+        self.unselected: Part | None = None
         self.late: tuple[Part, int] | None = None
 
     @property
     def is_about_resources(self) -> bool:
         """Return whether more resources might help: the job failed in stage 3 or 4."""
-        return bool(self.shared) or self.unselected or self.late is not None
+        return bool(self.shared or self.unselected or self.late)
 
     @property
     def is_empty(self) -> bool:
@@ -70,22 +70,25 @@ class Failure:
     Attributes:
         early: what stages 1 to 3 found.
         late: parts that only hosts stopped, with their tasks; measured at the end of phase 1.
+        unselected: parts that no host matches.
         on_resources: whether it failed in stage 3 or 4.
         is_behind: whether only the order holds it back.
     """
 
-    __slots__ = ("early", "is_behind", "late", "on_resources", "set_id")
+    __slots__ = ("early", "is_behind", "late", "on_resources", "set_id", "unselected")
 
     def __init__(
         self,
         early: Iterable[Finding] = (),
         late: Iterable[tuple[Part, int]] = (),
         *,
+        unselected: Iterable[Part] = (),
         on_resources: bool = False,
         is_behind: bool = False,
     ) -> None:
         self.early = tuple(early)
         self.late = tuple(late)
+        self.unselected = tuple(unselected)
         self.on_resources = on_resources
         self.is_behind = is_behind
         #: Main reason and id of the reason set, once published.
@@ -114,11 +117,16 @@ def failure_of(core: State, job: JobClass, records: Sequence[PendRecord]) -> Fai
             _early(ReasonKind.NO_RESOURCE, name, amounts.get((name, True)))
             for name in record.shared
         ]
-        if record.unselected:
+        if record.unselected is not None:
             early.append(_early(ReasonKind.HOST_SELECTION, None, details.selects_none(core)))
         if record.late is not None:
             late.append(record.late)
-    return Failure(early, late, on_resources=any(record.is_about_resources for record in records))
+    return Failure(
+        early,
+        late,
+        unselected=[record.unselected for record in records if record.unselected is not None],
+        on_resources=any(record.is_about_resources for record in records),
+    )
 
 
 def _early(kind: ReasonKind, name: str | None, detail: str | None) -> Finding:

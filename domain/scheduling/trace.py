@@ -4,13 +4,15 @@ Nothing here is called unless a trace was asked for. The lines are made from wha
 are described as they are at the end of phase 1, those that the same thing stops together.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import Share
 from xce.domain.cluster.state import State
 from xce.domain.formats.session_result import Allocation, Demand, Provisioning, ReasonKind
 from xce.domain.formats.snapshot import HostState, PendingJob
+from xce.domain.scheduling.attempt import Attempt, Context
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.explain import Failure
 
@@ -42,7 +44,10 @@ class Trace:
         """Describe the jobs that wait: what stopped them, and on which hosts."""
         for job, job_class, failure in waiting:
             for found in failure.early:
-                self._lines.append(f"job {job.id}: {_stop(found.kind, found.name)}")
+                said = "" if found.detail is None else f" ({found.detail})"
+                self._lines.append(f"job {job.id}: {_stop(found.kind, found.name)}{said}")
+            for part in failure.unselected:
+                self._lines += [f"job {job.id}: {text}" for text in self._unselected(part)]
             for part, tasks in failure.late:
                 self._lines += [
                     f"job {job.id}: {text}" for text in self._part(job_class, part, tasks)
@@ -85,7 +90,19 @@ class Trace:
         bucket = request.largest_bucket(tasks)
         amounts = request.bucket(bucket, first=True)
         wanted = ", ".join(f"{amount} {name}" for name, amount in amounts) or "nothing"
-        lines = [f"wants {wanted} on a host for {_tasks(bucket)} of {tasks}"]
+        stops = self._stops(part, lambda place: self._short(job, part, place, bucket, tasks))
+        return [f"wants {wanted} on a host for {_tasks(bucket)} of {tasks}", *stops]
+
+    def _unselected(self, part: Part) -> list[str]:
+        """Return why each class of hosts is not one for a part that none matches."""
+        key = (part, 0)
+        known = self._on_hosts.get(key)
+        if known is None:
+            known = self._on_hosts[key] = self._stops(part, lambda _: "matches")
+        return known
+
+    def _stops(self, part: Part, of_matching: Callable[[int], str]) -> list[str]:
+        """Return a line for all hosts that the same thing stops; ``of_matching`` says it of a host that matches."""
         stopped: dict[str, list[str]] = {}
         hosts = self._core.ground.hosts
         selected = set(self._core.view(part.scope).matching)
@@ -93,24 +110,25 @@ class Trace:
             if host.state is not HostState.OPEN:
                 stop = f"is {host.state.value}"
             elif place not in selected:
-                stop = self._not_selected(job, part, place)
+                stop = self._not_selected(part, place)
             else:
-                stop = self._short(part, place, bucket, tasks)
+                stop = of_matching(place)
             stopped.setdefault(stop, []).append(host.name)
-        lines += [f"{_names(names)}: {stop}" for stop, names in stopped.items()]
-        if not hosts.hosts:
-            lines.append("there are no hosts")
-        return lines
+        lines = [f"{_names(names)}: {stop}" for stop, names in stopped.items()]
+        return lines or ["there are no hosts"]
 
-    def _not_selected(self, job: JobClass, part: Part, place: int) -> str:
+    def _not_selected(self, part: Part, place: int) -> str:
+        """Return why an open host does not match: the rules in the order of the page."""
         host = self._core.ground.hosts.hosts[place]
-        if host.exclusive_to is not None and host.exclusive_to != job.user:
+        user, _ = part.scope.admission
+        if host.exclusive_to is not None and host.exclusive_to != user:
             return f"is for user {host.exclusive_to} only"
         if not part.request.selector.matches(self._core.kind(place)):
             return "is not what select asks for"
         return "must go before the job would end"
 
-    def _short(self, part: Part, place: int, bucket: int, tasks: int) -> str:
+    def _short(self, job: JobClass, part: Part, place: int, bucket: int, tasks: int) -> str:
+        """Return the first thing that stops the largest bucket on a host that matches."""
         core = self._core
         if place in (core.busy if part.is_exclusive else core.shut):
             return "has a job that cannot share it"
@@ -118,13 +136,29 @@ class Trace:
         for name, amount in amounts:
             if core.column(name)[place] < amount:
                 return f"short of {name}"
+        attempt = Attempt(part, tasks, Context(job))
+        fixed = part.fixed_shared(tasks)
+        limits: list[str] = []
+        taken = fixed.copy()
+        for number, amount in attempt.metered(bucket, first=True):
+            meter = core.ground.meters.all[number]
+            if meter.rule is None:
+                taken[meter.name] = amount = amount + fixed.get(meter.name, 0)
+                if amount > core.left[number]:
+                    return f"short of {meter.name}"
+            elif amount > 0 and amount > core.left[number]:
+                limits.append(meter.name)
         if part.placed:
             shares: list[Share] = [(place, dict(amounts))]
-            refusing = core.placed.refusing(
-                part.placed, shares, part.fixed_shared(tasks), core.names
-            )
-            if refusing:
-                return f"limit {refusing[0].name}"
+            refusing = core.placed.refusing(part.placed, shares, taken, core.names)
+            limits += [meter.name for meter in refusing]
+        if part.is_guarded:
+            uses = dict(amounts)
+            each_host = (*part.request.host, *part.request.shared_host)
+            guarded = {name: taken.get(name, 0) + uses.get(name, 0) for name, _ in each_host}
+            limits += attempt.context.guarantees_broken(core, guarded)
+        if limits:
+            return f"limit {min(limits, key=key_of_name)}"
         return "has room, and is too few"
 
 

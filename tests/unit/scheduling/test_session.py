@@ -225,8 +225,10 @@ def test_a_trace_says_for_every_job_what_was_tried_and_what_would_help() -> None
 
     assert trace == (
         "job 1: starts on h1 (1 task)",
-        "job 2: no host is what it selects",
-        "job 3: short of lic",
+        "job 2: no host is what it selects (none of 2 open hosts)",
+        "job 2: h1, h3: is not what select asks for",
+        "job 2: h2: is closed",
+        "job 3: short of lic (2 wanted, 1 free)",
         "job 4: wants 1 fpga, 1 slots on a host for 1 task of 1",
         "job 4: h1, h3: short of fpga",
         "job 4: h2: is closed",
