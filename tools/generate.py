@@ -25,6 +25,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_f29
     import generate_formats
     import generate_readme
+    import generate_reasons
     import generate_rest
     import generate_roles
     import generate_schemas
@@ -38,6 +39,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_f29,
         generate_formats,
         generate_readme,
+        generate_reasons,
         generate_rest,
         generate_roles,
     )
