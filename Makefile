@@ -49,9 +49,9 @@ interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
 	$(BIN)/python tools/interpreters.py
 
 soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
-	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 tests
+	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 tests
 
-BENCHMARKS := resreq demand traces projections log audit lmstat
+BENCHMARKS := resreq demand traces projections log audit lmstat provisioner
 
 bench: $(READY) ## run the benchmarks and print ratios
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done

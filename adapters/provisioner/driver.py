@@ -192,16 +192,23 @@ class Driver:
         with self._lock:
             return len(self._queue)
 
-    def drop(self) -> None:
-        """Forget what waits: we may not act any more."""
-        with self._lock:
-            self._queue.clear()
-            self._asks.clear()
-            self._returns.clear()
+    def begin(self, before: int | None, epoch: int) -> None:
+        """A lease epoch begins for us; what waits under an earlier one is not carried out.
+
+        Where no one else can have held the lease in between, asks that waited were surely never made, and are ended.
+        """
+        waiting = self._take_all()
         self._sightings = Sightings()
+        if before is not None and epoch == before + 1:
+            self._end_unmade(tag for old, tag in waiting if old == before)
 
     def withdraw(self) -> None:
         """End the requests whose asks still wait: we stop, and know that they were never made."""
+        now = self._around.leases.epoch(self.name)
+        self._end_unmade(tag for epoch, tag in self._take_all() if epoch == now)
+
+    def _take_all(self) -> list[tuple[int, str]]:
+        """Empty the queue; return the tags of its asks with their epochs."""
         with self._lock:
             tags = [
                 (one.epoch, one.call.ask.tag)
@@ -209,10 +216,14 @@ class Driver:
                 if isinstance(one.call, AskCall)
             ]
             self._queue.clear()
-        for epoch, tag in tags:
-            if self._around.leases.epoch(self.name) == epoch:
-                why = "the provisioner stopped before it asked"
-                self._submit(Step((RefuseRequest(tag, why),)))
+            self._asks.clear()
+            self._returns.clear()
+            return tags
+
+    def _end_unmade(self, tags: Iterable[str]) -> None:
+        why = "the provisioner stopped, or lost its lease, before it asked"
+        for tag in tags:
+            self._submit(Step((RefuseRequest(tag, why),)))
 
     def work(self) -> bool:
         """Make the next call that waits, and record its answer; return whether there was one."""

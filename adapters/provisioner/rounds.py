@@ -25,6 +25,7 @@ from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.formats.rest import DemandMessage, Supply
 from xce.domain.formats.session_result import Demand, Idle, SessionResult
 from xce.domain.provisioning.lease import LeaseState
+from xce.domain.sharing.wants import terms_of_entry
 
 _LOG = structlog.get_logger("xce.provisioner")
 _NO_DEMAND: Final = Demand()
@@ -162,6 +163,7 @@ class Rounds:
                 inventory=supply.inventory,
                 budgets=self._policy.budgets,
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
+                shared=tuple(terms_of_entry(entry) for entry in supply.shared),
                 settings=policy_of(self._settings, supply),
             ),
             None if heard is None else heard.digest,

@@ -18,12 +18,14 @@ from xce.adapters.provisioner.driver import Driver, Surroundings
 from xce.adapters.provisioner.ids import UniqueIds
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.metrics import Metrics
+from xce.adapters.provisioner.observing import Observing
 from xce.adapters.provisioner.rounds import Heard, Newest, Rounds
 from xce.adapters.provisioner.worker import Worker
 from xce.adapters.settings.load import read_model
 from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.errors import InputError, XceError
+from xce.domain.formats.observers import RecordedObserver
 from xce.domain.formats.provisioner_config import ControllerLink, ProvisionerConfig, problems
 from xce.domain.formats.rest import LeaseEntry
 from xce.domain.ports import FullProvider
@@ -68,6 +70,12 @@ def read_provisioner_config(path: Path) -> ProvisionerConfig:
             "scripts": tuple(
                 one.model_copy(update={"folder": placed(one.folder), "conf": placed(one.conf)})
                 for one in config.scripts
+            ),
+            "observers": tuple(
+                one.model_copy(update={"file": placed(one.file)})
+                if isinstance(one, RecordedObserver)
+                else one
+                for one in config.observers
             ),
         }
     )
@@ -209,6 +217,13 @@ class ProvisionerService:
             wake=lambda name: self.workers[name].wake(),
             watch=self.metrics,
         )
+        self._observing = Observing(
+            config.observers,
+            Path(config.state).parent,
+            self._client,
+            self.clock,
+            elapsed_s=self.clock.elapsed_s,
+        )
         self._keeper = LeaseKeeper(
             ClientDesk(self._lease_client),
             self.leases,
@@ -244,6 +259,11 @@ class ProvisionerService:
             Thread(target=self._listen, name="demand", daemon=True),
             Thread(target=self.rounds.run, args=(self._stopping,), name="rounds", daemon=True),
         ]
+        if self.config.observers:
+            looking = self._observing.run
+            threads.append(
+                Thread(target=looking, args=(self._stopping,), name="observers", daemon=True)
+            )
         for thread in threads:
             thread.start()
         for worker in self.workers.values():

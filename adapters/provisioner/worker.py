@@ -79,14 +79,13 @@ class Worker:
         """Do one thing, or wait for one."""
         self._news.clear()
         epoch = self._leases.epoch(self.driver.name)
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self.driver.drop()
-            if epoch is not None:
-                self._begin_anew()
         if epoch is None:
             self._news.wait(self._rhythm.lease_term.total_seconds() / 3)
             return
+        if epoch != self._epoch:
+            self.driver.begin(self._epoch, epoch)
+            self._epoch = epoch
+            self._begin_anew()
         if self.driver.work():
             return
         wait_s = self._next_due()

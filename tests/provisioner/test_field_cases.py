@@ -422,10 +422,32 @@ def test_what_waits_when_it_stops_is_ended_as_never_asked(site: Site) -> None:
     process.driver.withdraw()
 
     assert not cloud.machines
-    assert [e.why for e in all_of(site, Request.Closed)] == [
-        "the provisioner stopped before it asked"
-    ]
+    (closed,) = all_of(site, Request.Closed)
+    assert "before it asked" in closed.why
     assert site.orphans() == []
+
+
+@pytest.mark.parametrize(("epoch", "closed"), [(2, 1), (3, 0)])
+def test_asks_that_waited_while_nobody_else_can_have_acted_are_ended_as_never_asked(
+    site: Site, epoch: int, closed: int
+) -> None:
+    cloud = Cloud(Means.NEITHER)
+    process = Process(site, cloud)
+    process.begin()
+    site.say(2)
+    process.rounds.once()
+    site.clock.at += TERM
+    if epoch == 3:
+        Process(site, cloud, name="other").keeper.step()
+        site.clock.at += TERM
+    process.keeper.step()
+    assert process.leases.epoch("cloud") == epoch
+
+    process.driver.begin(1, epoch)
+    process.work()
+
+    assert not cloud.machines
+    assert len(all_of(site, Request.Closed)) == closed
 
 
 def test_while_the_controller_is_away_nothing_is_asked_and_nothing_is_lost(site: Site) -> None:

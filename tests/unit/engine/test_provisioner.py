@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pytest
 
+from xce.domain.engine.calls import ListCall
 from xce.domain.engine.commands import (
     AcceptGrantReturn,
     AcceptRequest,
@@ -23,6 +24,7 @@ from xce.domain.engine.commands import (
     RefuseRequest,
     RefuseReturn,
     Reopen,
+    ReportOrphan,
     StartDrain,
     StartGrantReturn,
     StartReturn,
@@ -66,6 +68,8 @@ from xce.domain.ports import (
     Accepted,
     Ask,
     GrantBack,
+    MachineReport,
+    MachineResult,
     Refused,
     RequestStatus,
     ReturnStatus,
@@ -391,3 +395,82 @@ def test_a_host_that_is_left_draining_is_looked_at_again_and_then_given_back() -
     assert commands(provisioner().looked({"cloud/m1": False}, inventory)) == [
         StartReturn("B1", ("cloud/m1",), "drained")
     ]
+
+
+def test_a_long_answer_is_recorded_in_parts_of_which_the_last_ends_the_request() -> None:
+    machines = tuple(MachineReport(f"m{n}", f"n{n}", MachineResult.SUCCEED) for n in range(1200))
+    answer = StatusAnswer(RequestStatus.COMPLETE, machines)
+
+    steps = provisioner().answered(StatusCall("cloud", "R1", "add-1"), answer, NOW, SETTINGS)
+
+    parts = [command.answer for command in commands(steps) if isinstance(command, RecordStatus)]
+    assert [len(part.machines) for part in parts] == [500, 500, 200]
+    assert [part.status for part in parts] == ["running", "running", "complete"]
+    assert tuple(one for part in parts for one in part.machines) == machines
+
+
+def test_many_hosts_go_back_in_returns_of_a_hundred() -> None:
+    inventory = Inventory(
+        instances=tuple(instance(InstanceState.NEVER_JOINED, n) for n in range(250))
+    )
+
+    steps = provisioner().poll(inventory, NOW, SETTINGS)
+
+    sizes = [len(one.instances) for one in commands(steps) if isinstance(one, StartReturn)]
+    assert sizes == [100, 100, 50]
+
+
+def unknown(state: RequestState = RequestState.INTENDED) -> Inventory:
+    entry = RequestEntry(
+        id="R1",
+        provider="cloud",
+        kind=Kind.HOST,
+        template="c4",
+        amount=2,
+        state=state,
+        asked_at=NOW,
+        deadline=NOW + HOUR,
+    )
+    return Inventory(requests=(entry,))
+
+
+@pytest.mark.parametrize(
+    ("able", "call"),
+    [
+        (Capabilities(request_tag=True), [AskCall("cloud", Ask("R1", Kind.HOST, "c4", 2))]),
+        (Capabilities(listing=True), [ListCall("cloud")]),
+        (Capabilities(), []),
+    ],
+)
+def test_f04_an_intent_without_an_outcome_is_looked_up_as_its_provider_makes_possible(
+    able: Capabilities, call: list[object]
+) -> None:
+    steps = provisioner().poll(unknown(), NOW, SETTINGS, capabilities={"cloud": able})
+
+    assert [type(command) for command in commands(steps)] == [LoseTrack]
+    assert [one for step in steps for one in step.calls] == call
+
+
+def test_an_ask_that_this_process_is_at_is_no_lost_one() -> None:
+    ours = Underway(asks={"R1"})
+
+    assert commands(provisioner().poll(unknown(), NOW, SETTINGS, underway=ours)) == []
+
+
+def test_what_was_never_found_out_is_reported_when_it_is_given_up() -> None:
+    late = unknown(RequestState.UNKNOWN)
+    past = late.requests[0].model_copy(update={"deadline": NOW})
+
+    _, (step,) = provisioner().round(inputs(Inventory(requests=(past,))))
+
+    assert [type(command) for command in step.commands] == [
+        GiveUpRequest,
+        RecordDecision,
+        ReportOrphan,
+    ]
+
+
+def test_f19_a_suspect_id_is_recorded_and_asked_after() -> None:
+    lost = provisioner().failed(ASK, "exit code 1", suspect="add-9")
+
+    assert commands(lost) == [LoseTrack("R1", "exit code 1"), AcceptRequest("R1", "add-9")]

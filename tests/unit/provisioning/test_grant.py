@@ -162,3 +162,37 @@ def test_what_was_given_back_cannot_be_lost() -> None:
 def test_a_grant_is_of_something() -> None:
     with pytest.raises(RejectedError, match="at least 1, found 0"):
         granted(amount=0)
+
+
+def accept(return_id: str, theirs: str) -> Step:
+    return lambda grant: grant.accept_return(return_id=return_id, provider_return_id=theirs, **FACT)
+
+
+def test_the_providers_id_of_a_return_is_recorded_once_and_a_new_one_again() -> None:
+    grant = given(start("X1", 2))
+
+    for step in (accept("X1", "ret-1"), accept("X1", "ret-1"), accept("X1", "ret-2")):
+        step(grant)
+
+    assert then(grant) == [
+        ("ReturnAccepted", {"return_id": "X1", "provider_return_id": "ret-1"}),
+        ("ReturnAccepted", {"return_id": "X1", "provider_return_id": "ret-2"}),
+    ]
+
+
+@pytest.mark.parametrize("end", [confirm("X1"), refuse("X1"), lose])
+def test_a_return_that_is_over_is_not_accepted_any_more(end: Step) -> None:
+    grant = given(start("X1", 2), end)
+
+    accept("X1", "ret-1")(grant)
+
+    assert then(grant) == []
+
+
+def test_a_return_that_never_was_cannot_be_accepted() -> None:
+    grant = given()
+
+    with pytest.raises(RejectedError, match="no return X9"):
+        accept("X9", "ret-9")(grant)
+
+    assert then(grant) == []

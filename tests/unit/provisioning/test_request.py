@@ -322,3 +322,26 @@ def test_an_open_state_is_not_an_outcome() -> None:
 def test_a_closed_request_is_not_lost_track_of() -> None:
     with pytest.raises(IllegalTransitionError, match=r"OutcomeUnknown .* timed_out"):
         lose_track(given(close(RequestState.TIMED_OUT)))
+
+
+def settle(request: Request) -> None:
+    request.settle(why="the provider has ended it", **FACT)
+
+
+def test_a_request_that_was_given_up_is_settled_once() -> None:
+    request = given(accept, close(RequestState.TIMED_OUT))
+
+    settle(request)
+    settle(request)
+
+    assert [name for name, _ in then(request)] == ["Settled"]
+    assert request.state is RequestState.TIMED_OUT
+
+
+def test_an_open_request_cannot_be_settled() -> None:
+    request = given(accept)
+
+    with pytest.raises(IllegalTransitionError):
+        settle(request)
+
+    assert then(request) == []
