@@ -40,6 +40,7 @@ from xce.domain.errors import (
     XceError,
 )
 from xce.domain.formats.base import Format
+from xce.domain.formats.observation import Observation
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
@@ -58,6 +59,8 @@ from xce.domain.formats.rest import (
     JoinReport,
     LeaseEntry,
     LeasePage,
+    ObservationReport,
+    Observations,
     OrderAnswer,
     OrphanEntry,
     OrphanPage,
@@ -263,6 +266,11 @@ class Client:
         """Post the snapshot of a session."""
         self._call("PUT", "/v1/snapshot", content=snapshot.to_json())
 
+    def report_observations(self, observations: Iterable[Observation]) -> None:
+        """Tell what an observer saw."""
+        report = ObservationReport(observations=tuple(observations))
+        self._call("PUT", "/v1/observations", content=report.to_json())
+
     # ---------------------------------------------------------------- questions
     def status(self) -> Status:
         """Return where the controller is."""
@@ -331,6 +339,10 @@ class Client:
     def bookings(self) -> Bookings:
         """Return what is in use of shared resources."""
         return self._get("/v1/bookings", Bookings)
+
+    def observations(self) -> Observations:
+        """Return what observers saw last, and how the configuration wants it to be read."""
+        return self._get("/v1/observations", Observations)
 
     def session(self) -> DemandMessage:
         """Return the newest session result; its ``result`` is None when demand is unknown."""

@@ -17,6 +17,7 @@ from xce.domain.engine.messages import Caller
 from xce.domain.errors import InputError
 from xce.domain.formats.base import Format, Name, problems_of
 from xce.domain.formats.controller_config import ControllerConfig
+from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
 from xce.domain.values import natural_key
 
@@ -32,10 +33,14 @@ _NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
 
 @dataclass(slots=True)
 class Board:
-    """What the scheduler posted and nobody computes with: the newest snapshot, as text."""
+    """What was posted and the controller does not compute with: the newest snapshot, as text, and observations."""
 
     snapshot: str | None = None
     snapshot_position: int = 0
+    #: The newest look of each source at each resource.
+    observations: dict[tuple[str, str], Observation] = field(
+        default_factory=dict[tuple[str, str], Observation]
+    )
 
 
 @dataclass(frozen=True, slots=True)

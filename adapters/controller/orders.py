@@ -41,7 +41,14 @@ from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.formats.base import Format
 from xce.domain.formats.provider import ProviderDescription
-from xce.domain.formats.rest import Because, DrainLook, DrainWish, JoinReport, OrderAnswer
+from xce.domain.formats.rest import (
+    Because,
+    DrainLook,
+    DrainWish,
+    JoinReport,
+    ObservationReport,
+    OrderAnswer,
+)
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 
@@ -253,6 +260,20 @@ async def post_snapshot(call: Call) -> Reply:
     return Reply(status=204)
 
 
+async def report_observations(call: Call) -> Reply:
+    """Tell what an observer saw of shared resources. In memory; an older look than the last of its source changes nothing."""
+    report = ObservationReport.from_json(call.body, "the body")
+    declared = {pool.name for pool in call.service.config.shared}
+    kept = call.service.board.observations
+    for one in report.observations:
+        if one.resource not in declared:
+            raise RejectedError(f"no shared resource is named {one.resource} in the configuration")
+        known = kept.get((one.resource, one.source))
+        if known is None or (one.received_at, one.sequence) > (known.received_at, known.sequence):
+            kept[one.resource, one.source] = one
+    return Reply(status=204)
+
+
 # ------------------------------------------------------------------------- table
 _PAUSE: Final = _body_of(PauseProvider, "provider")
 _RESUME: Final = _body_of(ResumeProvider, "provider")
@@ -300,6 +321,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("POST", "/v1/freeze", "Freeze the site", freeze, OrderAnswer, Freeze, Because, _KEY),
     Endpoint("POST", "/v1/unfreeze", "Unfreeze the site", unfreeze, OrderAnswer, Unfreeze, Because, _KEY),
     Endpoint("PUT", "/v1/bookings", "Report bookings", report_bookings, OrderAnswer, ReportBookings, _BOOKINGS, _KEY),
+    Endpoint("PUT", "/v1/observations", "Report observations", report_observations, None, Report.OBSERVATIONS, ObservationReport, ()),
     Endpoint("PUT", "/v1/session", "Publish a session result", post_session, None, Report.SESSION, SessionResult, (), large=True),
     Endpoint("PUT", "/v1/snapshot", "Post a snapshot", post_snapshot, None, Report.SNAPSHOT, Snapshot, (), large=True),
 )  # fmt: skip

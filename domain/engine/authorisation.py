@@ -24,6 +24,7 @@ class Question(StrEnum):
     CATALOG = "read-catalog"
     SUPPLY = "read-supply"
     BOOKINGS = "read-bookings"
+    OBSERVATIONS = "read-observations"
     DRAINS = "read-drains"
     ORPHANS = "read-orphans"
     DECISIONS = "read-decisions"
@@ -39,6 +40,7 @@ class Report(StrEnum):
 
     SESSION = "publish-session"
     SNAPSHOT = "post-snapshot"
+    OBSERVATIONS = "report-observations"
 
 
 Action = type[Command] | Question | Report
@@ -96,6 +98,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.RecordConfiguration: _ADMIN,
     Report.SESSION: _SCHEDULER,
     Report.SNAPSHOT: _SCHEDULER,
+    Report.OBSERVATIONS: _PROVISIONER,
     Question.STATUS: _ALL,
     Question.REQUESTS: _ALL,
     Question.INSTANCES: _ALL,
@@ -107,6 +110,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     Question.CATALOG: _ALL - {Role.OBSERVER},
     Question.SUPPLY: _ALL - {Role.OBSERVER},
     Question.BOOKINGS: _ALL,
+    Question.OBSERVATIONS: _ALL,
     Question.DRAINS: _ALL,
     Question.ORPHANS: _ALL - {Role.OBSERVER},
     Question.DECISIONS: _ALL - {Role.OBSERVER},

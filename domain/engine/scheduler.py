@@ -8,14 +8,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from xce.domain.formats.config import SharedPool
 from xce.domain.formats.policy import InstanceEntry
-from xce.domain.formats.rest import DrainEntry, JoinReport, SharedEntry, Supply
+from xce.domain.formats.rest import DrainEntry, JoinReport, Observations, SharedEntry, Supply
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Host, HostState, RunningJob, Shared, Snapshot
 from xce.domain.ports import ExpectedHost, SchedulerOrders
 from xce.domain.provisioning.drain import AtDeadline, DrainState
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.sharing.window import PeakWindow
+from xce.domain.sharing.meter import Meter, Totals
+from xce.domain.sharing.wants import whole_wants
 
 _IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
 
@@ -44,26 +46,66 @@ class SchedulerMemory:
     """What one life of the driver remembers: nothing that must survive it."""
 
     idle_since: dict[str, datetime] = field(default_factory=dict[str, datetime])
-    windows: dict[str, PeakWindow] = field(default_factory=dict[str, PeakWindow])
+    meters: dict[str, Meter] = field(default_factory=dict[str, Meter])
+    totals: dict[str, Totals] = field(default_factory=dict[str, Totals])
 
-    def see(self, view: Snapshot, supply: Supply, now: datetime) -> None:
-        """Note since when hosts have been without a job, as far as the batch system does not say."""
+    def see(
+        self, view: Snapshot, supply: Supply, now: datetime, seen: Observations | None = None
+    ) -> None:
+        """Note since when hosts have been without a job, as far as the batch system does not say, and what is booked and observed."""
         busy = set(jobs_on(view.running))
         idle = {host.name for host in view.hosts if host.name not in busy}
         self.idle_since = {host: since for host, since in self.idle_since.items() if host in idle}
         for host in idle:
             self.idle_since.setdefault(host, now)
-        self.windows = {
-            entry.name: self.windows.get(entry.name) or PeakWindow(entry.idle_return_after)
+        pools = {} if seen is None else {pool.name: pool for pool in seen.pools}
+        self.meters = {
+            entry.name: self._meter(pools.get(entry.name) or _pool_of(entry))
             for entry in supply.shared
         }
+        self.totals = {
+            entry.name: Totals(entry.owned, entry.borrowed, entry.returning)
+            for entry in supply.shared
+        }
+        for name, meter in self.meters.items():
+            meter.sync(_bookings(view, name, now), now)
+            for one in () if seen is None else seen.observations:
+                if one.resource == name and one.source == meter.pool.observer:
+                    meter.observe(one)
+
+    def _meter(self, pool: SharedPool) -> Meter:
+        """Return the meter of a resource; a new one where the configuration changed, as nothing of the old one can be relied on then."""
+        known = self.meters.get(pool.name)
+        return known if known is not None and known.pool == pool else Meter(pool)
 
     def note_needs(self, snapshot: Snapshot, result: SessionResult) -> None:
         """Note what is needed of each shared resource from this session on."""
-        used = in_use(snapshot.running, result)
-        wanted = {entry.name: entry.wanted for entry in result.demand.countable}
-        for name, window in self.windows.items():
-            window.note(snapshot.now, used.get(name, 0) + wanted.get(name, 0))
+        for allocation in result.allocations:
+            for entry in allocation.shared:
+                if entry.name in self.meters:
+                    self.meters[entry.name].book(allocation.job, entry.amount, snapshot.now)
+        wants = whole_wants(snapshot, result)
+        for name, meter in self.meters.items():
+            meter.note(wants.get(name, 0), self.totals[name], snapshot.now)
+
+
+def _pool_of(entry: SharedEntry) -> SharedPool:
+    """Return what is known of a resource that the controller's configuration does not name."""
+    return SharedPool(
+        name=entry.name,
+        owned=entry.owned,
+        provider=entry.provider,
+        max_borrow=entry.max_borrow,
+        step=entry.step,
+        idle_return_after=entry.idle_return_after,
+        min_hold=entry.min_hold,
+    )
+
+
+def _bookings(view: Snapshot, name: str, now: datetime) -> dict[str, tuple[int, datetime]]:
+    return {
+        job.id: (job.shared[name], job.started or now) for job in view.running if name in job.shared
+    }
 
 
 # --------------------------------------------------------------------- what runs
@@ -240,14 +282,22 @@ def _of_log(
     entry: SharedEntry, seen: Mapping[str, Shared], memory: SchedulerMemory, now: datetime
 ) -> Shared:
     known = seen.get(entry.name)
-    window = memory.windows.get(entry.name)
+    meter = memory.meters.get(entry.name)
+    elsewhere: int | None = 0 if known is None else known.used_elsewhere
+    peak: int | None = None
+    if meter is not None:
+        reading = meter.read(memory.totals[entry.name], now)
+        if elsewhere is not None:
+            elsewhere = max(elsewhere, reading.used_elsewhere)
+        if not reading.sight.blind or meter.pool.return_when_blind:
+            peak = meter.peak(now)
     return Shared(
         name=entry.name,
         total=entry.total,
-        used_elsewhere=0 if known is None else known.used_elsewhere,
+        used_elsewhere=elsewhere,
         owned=entry.owned,
         borrowed=entry.borrowed,
-        peak_need=None if window is None else window.peak(now),
+        peak_need=peak,
     )
 
 

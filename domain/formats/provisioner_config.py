@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StrictInt
 from xce.domain.formats.base import Duration, Format, Name
 from xce.domain.formats.config import PolicyConfig, ProviderConfig
 from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.observers import ObserverConfig
 from xce.domain.formats.script_provider import ScriptSettings
 
 _SHORTEST: Final = timedelta(seconds=1)
@@ -93,6 +94,9 @@ class ProvisionerConfig(Format):
     seed: Annotated[StrictInt, Field(ge=0, le=2**53 - 1)] = Field(
         default=1, description="of the simulated ones"
     )
+    observers: tuple[ObserverConfig, ...] = Field(
+        default=(), description="who sees what is really in use of licences"
+    )
     policy: PolicyConfig = PolicyConfig()
     lifecycle: LifecycleSettings = LifecycleSettings()
     rhythm: Rhythm = Rhythm()
@@ -118,6 +122,12 @@ def problems(config: ProvisionerConfig) -> list[tuple[tuple[str | int, ...], str
             for i, name in enumerate(own)
             if names.count(name) > 1
         ]
+    observers = [one.name for one in config.observers]
+    found += [
+        (("observers", i, "name"), f"{name} is there twice")
+        for i, name in enumerate(observers)
+        if observers.count(name) > 1
+    ]
     link = config.controller
     if not link.addresses:
         found.append((("controller", "addresses"), "wanted at least one address"))

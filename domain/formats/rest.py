@@ -1,11 +1,13 @@
 """What the controller's REST interface takes and gives, beside the formats that have a page of their own."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
+from xce.domain.formats.config import SharedPool
+from xce.domain.formats.observation import Observation
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, Pause, RequestEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
@@ -307,6 +309,19 @@ class Bookings(Format):
     """What is in use of each shared resource; null: unknown."""
 
     occupied: dict[Name, Count | None]
+
+
+class ObservationReport(Format):
+    """What an observer saw: the newest of each resource and source stays; older ones change nothing."""
+
+    observations: Annotated[tuple[Observation, ...], Field(max_length=10_000)]
+
+
+class Observations(Format):
+    """What observers saw last of shared resources, and how the configuration wants it to be read."""
+
+    observations: tuple[Observation, ...]
+    pools: tuple[SharedPool, ...]
 
 
 class DemandMessage(Format):

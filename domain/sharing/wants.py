@@ -5,6 +5,7 @@ from datetime import datetime
 
 from xce.domain.cluster.requests import Request, reader_of
 from xce.domain.formats.policy import SharedTerms
+from xce.domain.formats.rest import SharedEntry
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import PendingJob, Snapshot
 from xce.domain.sharing.meter import Meter, Totals
@@ -60,4 +61,15 @@ def terms_of(
         spare=totals.total + in_flight - reading.occupied - wants.get(pool.name, 0),
         blind=reading.sight.blind and not pool.return_when_blind,
         over=reading.over,
+    )
+
+
+def terms_of_entry(entry: SharedEntry) -> SharedTerms:
+    """Return what the log alone says of a resource: what the site has set, and nothing of what is in use now."""
+    return SharedTerms(
+        name=entry.name,
+        max_borrow=entry.max_borrow,
+        step=entry.step,
+        idle_return_after=entry.idle_return_after,
+        min_hold=entry.min_hold,
     )

@@ -33,7 +33,6 @@ from xce.domain.formats.rest import (
     LeaseEntry,
     OrphanEntry,
     ProviderEntry,
-    SharedEntry,
 )
 
 #: Events that ``audit`` looks through for those that fit.
@@ -228,34 +227,6 @@ def grants(
         )
 
 
-def shared(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Shared resources: total = owned + borrowed, on their way, in use, going back."""
-    columns: list[Column[SharedEntry]] = [
-        Column("resource", lambda entry: entry.name),
-        Column("total", lambda entry: entry.total, right=True),
-        Column("owned", lambda entry: entry.owned, right=True),
-        Column("borrowed", lambda entry: entry.borrowed, right=True),
-        Column("in flight", lambda entry: entry.in_flight, right=True),
-        Column("returning", lambda entry: entry.returning, right=True),
-        Column(
-            "in use",
-            lambda entry: "unknown" if entry.occupied is None else entry.occupied,
-            by_state,
-            right=True,
-        ),
-        Column("headroom", lambda entry: entry.headroom, right=True),
-        Column("lender", lambda entry: entry.provider),
-    ]
-    with connection_of(context).client() as client:
-        again(
-            lambda: _list(client.shared(), columns, "shared resources", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
-
-
 def leases(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
@@ -414,6 +385,11 @@ def _deadline(entry: DrainEntry, times: Times) -> str | None:
     return None if at is None else f"{times.of(at)}, then {entry.at_deadline}"
 
 
+def _is_receipt(event: EventEntry) -> bool:
+    """Return whether an event only remembers an answer."""
+    return event.aggregate.startswith("receipt:")
+
+
 def audit(
     context: typer.Context,
     limit: Annotated[
@@ -442,11 +418,11 @@ def audit(
     with connection.client() as client:
         is_filtered = not kind == of == by is None
         end = client.status().position
-        looked_at = LOOKED_AT_MAX if is_filtered else limit
+        looked_at = LOOKED_AT_MAX if is_filtered else 3 * limit
         found = [
             event
             for event in client.events(after=max(0, end - looked_at))
-            if (kind is None or event.aggregate.partition(":")[0] == kind)
+            if (event.aggregate.partition(":")[0] == kind if kind else not _is_receipt(event))
             and (of is None or event.aggregate == of)
             and (by is None or event.by == by)
         ]

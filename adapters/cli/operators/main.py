@@ -10,6 +10,7 @@ from xce.adapters.cli import terminal
 from xce.adapters.cli.main import carry_out
 from xce.adapters.cli.operators import actions, lists
 from xce.adapters.cli.operators.connection import Connection, connection_of
+from xce.adapters.cli.operators.shared import shared
 from xce.adapters.cli.operators.showing import Times, show
 from xce.adapters.cli.operators.why import why
 
@@ -100,7 +101,7 @@ _add(lists.providers, "providers", "providers --json")
 _add(lists.requests, "requests", "requests --watch 5")
 _add(lists.instances, "instances", "instances")
 _add(lists.grants, "grants", "grants")
-_add(lists.shared, "shared", "shared")
+_add(shared, "shared", "shared wavesim")
 _add(lists.leases, "leases", "leases")
 _add(lists.costs, "costs", "costs --by project")
 _add(lists.decisions, "decisions", "decisions --job 4711")
