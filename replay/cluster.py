@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from xce.domain.formats.building import built
+from xce.domain.formats.delta import Changes, Collected
 from xce.domain.formats.session_result import Allocation
 from xce.domain.formats.snapshot import Host, HostState, HostUse, PendingJob, Queue, RunningJob
 
@@ -28,6 +30,9 @@ class SimulatedCluster:
         self._running: dict[str, RunningJob] = {}
         self._in_use: dict[str, int] = {}
         self._hosts: tuple[Host, ...] | None = None
+        self._host_changes = Collected(Changes[Host])
+        self._pending_changes = Collected(Changes[PendingJob])
+        self._running_changes = Collected(Changes[RunningJob])
 
     # ------------------------------------------------------------------- faces
     def hosts(self) -> tuple[Host, ...]:
@@ -35,6 +40,16 @@ class SimulatedCluster:
         if self._hosts is None:
             self._hosts = (*self._own, *(entry.host for entry in self._provisioned.values()))
         return self._hosts
+
+    def taken_changes(
+        self,
+    ) -> tuple[Changes[Host], Changes[PendingJob], Changes[RunningJob]]:
+        """Return what has happened to hosts, waiting and running jobs since the last call."""
+        return (
+            self._host_changes.taken(),
+            self._pending_changes.taken(),
+            self._running_changes.taken(),
+        )
 
     def pending(self) -> tuple[PendingJob, ...]:
         """Return the jobs that wait."""
@@ -92,6 +107,7 @@ class SimulatedCluster:
         assert host.name not in self._own_jobs, f"{host.name} is an own host"
         assert host.name not in self._provisioned, f"{host.name} is in the cluster"
         self._provisioned[host.name] = _Provisioned(host)
+        self._host_changes.add(host)
         self._name_of[instance] = host.name
         self._hosts = None
 
@@ -99,6 +115,7 @@ class SimulatedCluster:
         """Open or close the host of an instance."""
         entry = self._provisioned[self._name_of[instance]]
         entry.host = entry.host.model_copy(update={"state": state})
+        self._host_changes.change(entry.host)
         self._hosts = None
 
     def remove(self, instance: str) -> None:
@@ -107,6 +124,7 @@ class SimulatedCluster:
         if name is not None:
             assert self._provisioned[name].jobs == 0, f"{name} still has a job"
             del self._provisioned[name]
+            self._host_changes.remove(name)
             self._hosts = None
 
     # -------------------------------------------------------------------- jobs
@@ -115,25 +133,36 @@ class SimulatedCluster:
         assert job.id not in self._pending, f"job {job.id} waits already"
         assert job.id not in self._running, f"job {job.id} runs already"
         self._pending[job.id] = job
+        self._pending_changes.add(job)
 
     def start(self, allocation: Allocation, at: datetime) -> None:
         """Start a job where a session placed it."""
         pending = self._pending.pop(allocation.job)
-        self._running[pending.id] = RunningJob(
-            id=pending.id,
-            user=pending.user,
-            project=pending.project,
-            queue=pending.queue,
-            started=at,
-            hosts=tuple(
-                HostUse(name=place.name, tasks=place.tasks, uses=place.uses)
-                for place in allocation.hosts
-            ),
-            shared={entry.name: entry.amount for entry in allocation.shared},
-            exclusive=pending.exclusive,
-            run_limit=pending.run_limit,
-            array=pending.array,
+        self._pending_changes.remove(pending.id)
+        running = self._running[pending.id] = built(
+            RunningJob,
+            {
+                "id": pending.id,
+                "user": pending.user,
+                "project": pending.project,
+                "queue": pending.queue,
+                "started": at,
+                "hosts": tuple(
+                    [
+                        built(
+                            HostUse,
+                            {"name": place.name, "tasks": place.tasks, "uses": place.uses},
+                        )
+                        for place in allocation.hosts
+                    ]
+                ),
+                "shared": {entry.name: entry.amount for entry in allocation.shared},
+                "exclusive": pending.exclusive,
+                "run_limit": pending.run_limit,
+                "array": pending.array,
+            },
         )
+        self._running_changes.add(running)
         for place in allocation.hosts:
             self._count_job(place.name, +1, at)
         for entry in allocation.shared:
@@ -142,6 +171,7 @@ class SimulatedCluster:
     def end(self, job_id: str, at: datetime) -> RunningJob:
         """End a running job, and return what it was."""
         job = self._running.pop(job_id)
+        self._running_changes.remove(job_id)
         for use in job.hosts:
             self._count_job(use.name, -1, at)
         for name, amount in job.shared.items():
@@ -157,4 +187,5 @@ class SimulatedCluster:
         idle_since = None if entry.jobs else at
         if entry.host.idle_since != idle_since:
             entry.host = entry.host.model_copy(update={"idle_since": idle_since})
+            self._host_changes.change(entry.host)
             self._hosts = None

@@ -33,14 +33,21 @@ from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, reconcile
 from xce.domain.errors import RejectedError
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.delta import (
+    NO_CATALOG_CHANGES,
+    Changes,
+    Delta,
+    catalog_changes,
+    going_on,
+)
 from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.session_result import SessionResult
-from xce.domain.formats.snapshot import Host, HostState, Shared, Snapshot
+from xce.domain.formats.snapshot import Catalog, Host, HostState, Shared, Snapshot
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.request import OPEN, Request, RequestState
-from xce.domain.scheduling.session import run_session
+from xce.domain.scheduling.kept import Scheduler
 from xce.domain.sharing.elastic_resource import ElasticResource
 from xce.domain.sharing.meter import Meter, Totals
 from xce.domain.sharing.wants import terms_of, whole_wants
@@ -147,6 +154,8 @@ class World:
         #: When a job came, started or ended, or supply came or went; and how many jobs are still to come or to end.
         self._last_progress = workload.start
         self._to_come = 0
+        self._scheduler = Scheduler(self._first_snapshot())
+        self._seen_catalog = Catalog()
         self.sessions = 0
         self.ended = 0
 
@@ -232,8 +241,9 @@ class World:
     def _session(self) -> None:
         self._last_session = self.now
         self.sessions += 1
-        snapshot = self.snapshot()
-        result = run_session(snapshot)
+        self._scheduler.advance(self._delta())
+        snapshot = self._scheduler.snapshot
+        result = self._scheduler.run()
         for allocation in result.allocations:
             job = self._jobs[allocation.job]
             self.cluster.start(allocation, self.now)
@@ -274,23 +284,44 @@ class World:
         self._carry_out(steps)
         self._plan_next_session(result, decisions)
 
-    def snapshot(self) -> Snapshot:
-        """Return what a session sees now: totals and supply from the projections, the rest from the cluster."""
+    def _first_snapshot(self) -> Snapshot:
         cluster = self.config.cluster
         return Snapshot.model_construct(
             format="xce.snapshot/1",
             now=self.now,
-            position=self.projections.position,
+            position=0,
             hosts=self.cluster.hosts(),
             shared=tuple(self._shared(name, meter) for name, meter in self._meters.items()),
             queues=cluster.queues,
             limits=cluster.limits,
             quotas=cluster.quotas,
             groups=cluster.groups,
-            running=self.cluster.running(),
-            pending=self.cluster.pending(),
-            catalog=self.projections.catalog.view(self.now),
+            running=(),
+            pending=(),
+            catalog=Catalog(),
             settings=self.config.session,
+        )
+
+    def _delta(self) -> Delta:
+        """Return what is different from the last session: totals and supply by the projections, the rest by the cluster."""
+        before = self._scheduler.snapshot
+        hosts, pending, running = self.cluster.taken_changes()
+        shared = [self._shared(name, meter) for name, meter in self._meters.items()]
+        put = [now for now, then in zip(shared, before.shared, strict=True) if now != then]
+        catalog = self.projections.catalog.view(self.now)
+        supply = NO_CATALOG_CHANGES
+        if catalog is not self._seen_catalog:
+            supply = catalog_changes(before.catalog, catalog)
+            self._seen_catalog = catalog
+        return going_on(
+            before,
+            now=self.now,
+            position=self.projections.position,
+            hosts=hosts,
+            shared=Changes[Shared].model_construct(removed=(), put=tuple(put), order=None),
+            running=running,
+            pending=pending,
+            catalog=supply,
         )
 
     def _shared(self, name: str, meter: Meter) -> Shared:

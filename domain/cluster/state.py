@@ -229,32 +229,53 @@ class State:
         self.count += 1
         return self.count - 1
 
+    def add_hosts(self, kind: HostKind, count: int) -> None:
+        """Add so many equal hosts at the end of the host order; the same as ``add_host`` again and again."""
+        if count < 1:
+            return
+        self.add_host(kind)
+        more, totals = count - 1, kind.totals
+        for resource, column in self.free.items():
+            column += [totals.get(resource, 0)] * more
+        self.names += [None] * more
+        self.kinds += [kind] * more
+        self.count += more
+
     def remove_last_host(self) -> None:
         """Undo the last ``add_host``; nothing may be on the host."""
-        self.count -= 1
-        gone = self.count
-        self.names.pop()
-        self.kinds.pop()
+        self.remove_last_hosts(1)
+
+    def remove_last_hosts(self, count: int) -> None:
+        """Undo the last additions of hosts; nothing may be on them."""
+        if count < 1:
+            return
+        left = self.count = self.count - count
+        del self.names[left:]
+        del self.kinds[-count:]
         for column in self.free.values():
-            column.pop()
+            del column[left:]
         for view in self._views:
-            if view is None or view.seen <= gone:
+            if view is None or view.seen <= left:
                 continue
-            view.seen = gone
-            if view.matching and view.matching[-1] == gone:
-                view.matching.pop()
-                if view.hosts is not view.matching:
-                    view.hosts.remove(gone)
-                    view.cursors.clear()
-                if len(view.groups) != 1 or view.groups[0] is not view.hosts:
-                    view.groups = [
-                        kept for group in view.groups if (kept := [p for p in group if p != gone])
-                    ]
-                else:
-                    size = len(view.hosts)
-                    for amounts, position in view.cursors.items():
-                        if position > size:
-                            view.cursors[amounts] = size
+            view.seen = left
+            matching = view.matching
+            if not matching or matching[-1] < left:
+                continue
+            while matching and matching[-1] >= left:
+                matching.pop()
+            is_grouped = len(view.groups) != 1 or view.groups[0] is not view.hosts
+            if view.hosts is not matching:
+                view.hosts[:] = [place for place in view.hosts if place < left]
+                view.cursors.clear()
+            if is_grouped:
+                view.groups = [
+                    kept for group in view.groups if (kept := [p for p in group if p < left])
+                ]
+            else:
+                size = len(view.hosts)
+                for amounts, position in view.cursors.items():
+                    if position > size:
+                        view.cursors[amounts] = size
 
     def view(self, scope: Scope) -> View:
         """Return the hosts of a scope, all that were added so far included."""

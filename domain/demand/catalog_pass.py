@@ -13,7 +13,8 @@ from xce.domain.demand.mixes import order_matters, small_mixes
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.demand.template_choice import Option, best, best_alone
-from xce.domain.scheduling.classes import Alternative, JobClass
+from xce.domain.scheduling.attempt import Attempt, Context
+from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.guarantees import kept_from, limits_before_hosts
 from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 
@@ -21,6 +22,8 @@ from xce.domain.scheduling.placement import Placed, commit, place, undo_placed
 _ONE_BY_ONE: Final = 32
 #: How many hosts above the fewest are tried where the fewest move other jobs.
 _MORE: Final = 4
+#: More hosts than there is ever room for.
+_NEVER: Final = 2**60
 
 
 #: What a job takes of each of several new hosts.
@@ -67,6 +70,7 @@ class Pass:
         self.failed: dict[JobClass, Stopped] = {}
         self._fitting: dict[tuple[JobClass, int], list[Option]] = {}
         self._ahead: Ahead | None = None
+        self._room_of: tuple[object, int] = (None, 0)
         self._add(opened)
 
     def try_job(
@@ -218,13 +222,16 @@ class Pass:
             if used is not None:
                 return used
         most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
+        least = self._least(job, [offer])
+        if least > most:
+            return None
         if most <= _ONE_BY_ONE:
-            for hosts in range(1, most + 1):
+            for hosts in range(least, most + 1):
                 used = self._with_new(job, offer, hosts)
                 if used is not None:
                     return used
             return None
-        low, high = 1, most
+        low, high = least, most
         found = self._with_new(job, offer, high)
         while found is not None and low < high:
             middle = (low + high) // 2
@@ -234,6 +241,32 @@ class Pass:
             else:
                 low = middle + 1
         return found
+
+    def _least(self, job: JobClass, offers: Sequence[Offer]) -> int:
+        """Return a number of new hosts of any of these offers below which a job has no place, however it is split.
+
+        More than ``offers`` if all of them, one host each, are too few where there are several.
+        """
+        if len(job.alternatives) != 1 or len(job.alternatives[0].parts) != 1:
+            return 1
+        part = job.alternatives[0].parts[0]
+        tasks = part.tasks or job.least
+        room = self._room_there(job, part, tasks)
+        if room >= tasks:
+            return 1
+        new = [tasks_on_empty(part, offer.kind, tasks) for offer in offers]
+        if len(new) == 1:
+            return -(-(tasks - room) // new[0]) if new[0] > 0 else _NEVER
+        return 1 if room + sum(new) >= tasks else len(new) + 1
+
+    def _room_there(self, job: JobClass, part: Part, tasks: int) -> int:
+        """Return how many tasks of a job all hosts that are there would take, each as one bucket; at most ``tasks``."""
+        key = (job, len(self.counted), self.core.count)
+        if self._room_of[0] != key:
+            hosts = self.core.view(part.scope).hosts
+            rooms = Attempt(part, tasks, Context(job)).rooms(self.core, hosts, first=False)
+            self._room_of = (key, min(tasks, sum(room for room in rooms if room > 0)))
+        return self._room_of[1]
 
     def _single(self, job: JobClass, offer: Offer) -> Used | None:
         """Return what a job of one task takes of an empty host of a template, None if it does not fit."""
@@ -280,8 +313,7 @@ class Pass:
         """Return what the job takes of so many new hosts if it has a place then; nothing stays changed."""
         core = self.core
         first = core.count
-        for _ in range(hosts):
-            core.add_host(offer.kind)
+        core.add_hosts(offer.kind, hosts)
         try:
             placed = place(core, job, job.least)
             if placed is None:
@@ -295,8 +327,7 @@ class Pass:
                         of_host[name] = of_host.get(name, 0) + amount
             return used
         finally:
-            for _ in range(hosts):
-                core.remove_last_host()
+            core.remove_last_hosts(hosts)
 
     def _add(self, offers: Sequence[Offer]) -> None:
         for offer in offers:
@@ -335,6 +366,8 @@ class Pass:
 
     def _used_of(self, job: JobClass, offers: Sequence[Offer]) -> list[Offer] | None:
         """Return those of the offered hosts that the job takes, None if it has no place on them."""
+        if self._least(job, offers) > len(offers):
+            return None
         first = self.core.count
         for offer in offers:
             self.core.add_host(offer.kind)
@@ -346,8 +379,7 @@ class Pass:
             used = sorted({claim.place for claim in placed.claims if claim.place >= first})
             return [offers[number - first] for number in used]
         finally:
-            for _ in offers:
-                self.core.remove_last_host()
+            self.core.remove_last_hosts(len(offers))
 
     def _without_spare(self, job: JobClass, offers: list[Offer]) -> list[Offer]:
         """Return a mix without hosts that are not needed, the least preferred dropped first."""

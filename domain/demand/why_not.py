@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Final
 
 from xce.domain.cluster.hosts import key_of_name
+from xce.domain.cluster.requirement import Span
 from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass, Stopped
-from xce.domain.demand.supply import Offer, Supply, most_hosts_of
+from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.formats.session_result import ReasonKind
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.explain import measure
@@ -15,6 +16,7 @@ from xce.domain.scheduling.placement import place, undo_placed
 
 #: Hosts that are added to see whether more would help; a job that could use more is taken to fit.
 _HOSTS_MAX: Final = 20_000
+_ANY_SPAN: Final = Span()
 
 
 class WhyNot:
@@ -62,6 +64,8 @@ class WhyNot:
 
     def _would_fit(self, core: State, job: JobClass, offers: Sequence[Offer]) -> bool:
         """Return whether the job had a place with as many hosts of these templates as it could use."""
+        if any(_holds_alone(core, job, offer) for offer in offers):
+            return True
         kinds = [
             offer.kind
             for offer in offers
@@ -74,9 +78,21 @@ class WhyNot:
         placed = place(core, job, job.least)
         if placed is not None:
             undo_placed(core, placed)
-        for _ in kinds:
-            core.remove_last_host()
+        core.remove_last_hosts(len(kinds))
         return placed is not None
+
+
+def _holds_alone(core: State, job: JobClass, offer: Offer) -> bool:
+    """Return whether it is plain that as many empty hosts of a template as a job could use take all of it."""
+    if len(job.alternatives) != 1 or len(job.alternatives[0].parts) != 1 or job.outside:
+        return False
+    part = job.alternatives[0].parts[0]
+    tasks = part.tasks or job.least
+    if not part.is_free or part.request.job or part.request.span != _ANY_SPAN:
+        return False
+    if any(a_task * tasks + once > max(0, core.left[n]) for n, a_task, once in part.fixed):
+        return False
+    return most_hosts_of(job, offer.kind) <= _HOSTS_MAX and tasks_on_empty(part, offer.kind, 1) > 0
 
 
 def _stamp(time: datetime) -> str:

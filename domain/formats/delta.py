@@ -8,12 +8,14 @@ same order. A field that is left out has not changed.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Final, Generic, Literal, Self, TypeVar, cast
 
 from pydantic import Field
 
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Count, Format, Name, Time
+from xce.domain.formats.building import built
 from xce.domain.formats.snapshot import (
     Catalog,
     Countable,
@@ -118,6 +120,10 @@ class Delta(Format):
 
 
 NO_CATALOG_CHANGES: Final = CatalogChanges()
+_NO_QUEUES: Final = Changes[Queue]()
+_NO_LIMITS: Final = Changes[Limit]()
+_NO_QUOTAS: Final = Changes[Quota]()
+_NO_GROUPS: Final = Changes[Group]()
 
 
 def is_nothing(changes: CatalogChanges) -> bool:
@@ -136,7 +142,16 @@ def is_empty(delta: Delta) -> bool:
     return (
         delta.settings is None
         and is_nothing(delta.catalog)
-        and not any(changes.is_any for changes in _lists(delta).values())
+        and not (
+            delta.pending.is_any
+            or delta.running.is_any
+            or delta.hosts.is_any
+            or delta.shared.is_any
+            or delta.queues.is_any
+            or delta.limits.is_any
+            or delta.quotas.is_any
+            or delta.groups.is_any
+        )
     )
 
 
@@ -199,6 +214,83 @@ def _changes(
     if not removed and not put and order is None:
         return kind()
     return kind.model_construct(removed=removed, put=put, order=order)
+
+
+def going_on(
+    before: Snapshot,
+    *,
+    now: datetime,
+    position: int,
+    hosts: Changes[Host],
+    shared: Changes[Shared],
+    running: Changes[RunningJob],
+    pending: Changes[PendingJob],
+    catalog: CatalogChanges,
+) -> Delta:
+    """Return the delta of what goes on from day to day, for who knows what has changed; it is not checked."""
+    return built(
+        Delta,
+        {
+            "format": "xce.delta/1",
+            "base_now": before.now,
+            "base_position": before.position,
+            "now": now,
+            "position": position,
+            "hosts": hosts,
+            "shared": shared,
+            "queues": _NO_QUEUES,
+            "limits": _NO_LIMITS,
+            "quotas": _NO_QUOTAS,
+            "groups": _NO_GROUPS,
+            "running": running,
+            "pending": pending,
+            "catalog": catalog,
+            "settings": None,
+        },
+    )
+
+
+class Collected(Generic[Item]):
+    """What happens to one list between two snapshots, name by name, for who sees it happen.
+
+    ``taken`` says it as changes, and begins anew.
+    """
+
+    __slots__ = ("_kind", "_new", "_put", "_removed")
+
+    def __init__(self, kind: type[Changes[Item]]) -> None:
+        self._kind = kind
+        self._removed: dict[str, None] = {}
+        self._put: dict[str, Item] = {}
+        self._new: set[str] = set()
+
+    def add(self, item: Item) -> None:
+        """An item comes, at the end of the list."""
+        name = key_of(item)
+        self._put[name] = item
+        self._new.add(name)
+
+    def change(self, item: Item) -> None:
+        """An item changes in its place."""
+        self._put[key_of(item)] = item
+
+    def remove(self, name: str) -> None:
+        """An item goes."""
+        self._put.pop(name, None)
+        if name in self._new:
+            self._new.remove(name)
+        else:
+            self._removed[name] = None
+
+    def taken(self) -> Changes[Item]:
+        """Return what has happened since the last call."""
+        if not self._put and not self._removed:
+            return self._kind.model_construct(removed=(), put=(), order=None)
+        changes = self._kind.model_construct(
+            removed=tuple(self._removed), put=tuple(self._put.values()), order=None
+        )
+        self._removed, self._put, self._new = {}, {}, set()
+        return changes
 
 
 # Applying it

@@ -24,6 +24,8 @@ _WHYS_SHOWN: Final = 5
 
 def ask(inputs: PolicyInput, wants: Wanted) -> tuple[list[Decision], list[Decision]]:
     """Return the requests, in the order in which they are sent, and a hold for each item of which some is not asked."""
+    if not wants.items:
+        return [], []
     taking = _Taking(inputs, wants)
     taking.run()
     requests = list(_requests(taking.asked(), taking.offers, wants.items))

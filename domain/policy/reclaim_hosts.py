@@ -16,6 +16,8 @@ from xce.domain.values import natural_key, write_duration
 
 def reclaim_hosts(inputs: PolicyInput) -> tuple[list[Decision], list[Decision]]:
     """Return the returns, one a provider and template, and the holds of idle hosts that stay, one a reason."""
+    if not inputs.idle.hosts:
+        return [], []
     providers = {provider.name: provider for provider in inputs.providers}
     entries = {entry.id: entry for entry in inputs.inventory.instances}
     going: dict[tuple[str, str], list[tuple[InstanceEntry, IdleHost]]] = {}
