@@ -2,19 +2,27 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.provisioner.truth import Cloud, Means
 from tests.service.running import TOKENS, Running, running
 from xce.adapters.client import Client
-from xce.adapters.provisioner.service import ProvisionerService
+from xce.adapters.provisioner.rounds import Rounds
+from xce.adapters.provisioner.service import (
+    ClientDesk,
+    ProvisionerService,
+    read_provisioner_config,
+)
 from xce.domain.engine.messages import Role
+from xce.domain.errors import InputError
 from xce.domain.formats.provisioner_config import ProvisionerConfig, Rhythm
 from xce.domain.formats.rest import JoinReport
 from xce.domain.formats.session_result import (
@@ -25,6 +33,7 @@ from xce.domain.formats.session_result import (
     JobHosts,
     SessionResult,
 )
+from xce.domain.ports import Holding
 from xce.domain.provisioning.instance import InstanceState
 
 PATIENCE_S = 90.0
@@ -158,3 +167,145 @@ def test_demand_becomes_hosts_and_idle_hosts_go_back(
 
     assert client.costs().cost >= Decimal(0)
     assert [lease.state for lease in client.leases()] == ["released"]
+
+
+class Gated(Cloud):
+    """Its listing waits for a gate, and says that it does."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(Means.LISTING, name)
+        self.gate = threading.Event()
+        self.inside = threading.Event()
+        self.polls = 0
+
+    def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
+        self.inside.set()
+        assert self.gate.wait(PATIENCE_S)
+        self.polls += 1
+        return super().holdings(now)
+
+
+def declaring(config: ProvisionerConfig, *names: str) -> ProvisionerConfig:
+    (one,) = config.simulated
+    simulated = tuple(one.model_copy(update={"name": name}) for name in names)
+    return config.model_copy(update={"simulated": simulated})
+
+
+def test_f20_a_provider_whose_calls_hang_delays_no_other_one(
+    tmp_path: Path, controller: Running
+) -> None:
+    slow, quick = Gated("slow"), Gated("quick")
+    quick.gate.set()
+    config = declaring(config_of(tmp_path, controller.address), "slow", "quick")
+    with provisioning(config, providers={"slow": slow, "quick": quick}):
+        until("a call that hangs", slow.inside.is_set)
+        until("five listings of the other one", lambda: quick.polls >= 5)
+        assert slow.polls == 0
+        slow.gate.set()
+
+
+def test_f29_the_lease_is_renewed_while_a_round_takes_long(
+    tmp_path: Path, controller: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    renewals: list[Mapping[str, int]] = []
+    renew = ClientDesk.renew
+
+    def counted(desk: ClientDesk, epochs: Mapping[str, int], holder: str) -> None:
+        renew(desk, epochs, holder)
+        renewals.append(epochs)
+
+    monkeypatch.setattr(ClientDesk, "renew", counted)
+    began, end = threading.Event(), threading.Event()
+
+    def long_round(rounds: Rounds) -> None:
+        began.set()
+        assert end.wait(PATIENCE_S)
+
+    monkeypatch.setattr(Rounds, "once", long_round)
+    with provisioning(config_of(tmp_path, controller.address)) as service:
+        until("a round to begin", began.is_set)
+        before = len(renewals)
+        until("more renewals than fit into one term", lambda: len(renewals) >= before + 4)
+        assert service.leases.epoch("cloud") == 1
+        end.set()
+
+
+class Defective(Cloud):
+    """Its first listing meets a defect."""
+
+    def __init__(self) -> None:
+        super().__init__(Means.LISTING)
+        self.listings = 0
+
+    def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
+        self.listings += 1
+        if self.listings == 1:
+            raise ValueError("a defect")
+        return super().holdings(now)
+
+
+def test_a_worker_that_met_a_defect_goes_on(tmp_path: Path, controller: Running) -> None:
+    cloud = Defective()
+    with provisioning(
+        config_of(tmp_path, controller.address), providers={"cloud": cloud}
+    ) as service:
+        until("another listing", lambda: cloud.listings >= 2)
+        assert service.workers["cloud"].restarts == 1
+        assert service.workers["cloud"].alive
+
+
+def test_metrics_say_what_is_held_and_called(tmp_path: Path, controller: Running) -> None:
+    config = config_of(tmp_path, controller.address, monitor={"port": 0})
+    with provisioning(config, providers={"cloud": Cloud(Means.LISTING)}) as service:
+        until("a port", lambda: service.port > 0)
+
+        def text() -> str:
+            return httpx.get(f"http://127.0.0.1:{service.port}/metrics").text
+
+        until("the lease", lambda: 'xce_lease_held{provider="cloud"} 1.0' in text())
+        until(
+            "a listing",
+            lambda: 'call="ListCall",outcome="listed",provider="cloud"} ' in text(),
+        )
+
+
+def test_one_instance_goes_on_where_another_one_stopped(
+    tmp_path: Path, controller: Running, client: Client
+) -> None:
+    cloud = Cloud(Means.TAG)
+    one = config_of(tmp_path, controller.address, "p1")
+    two = config_of(tmp_path, controller.address, "p2")
+    with provisioning(two, providers={"cloud": cloud}) as second:
+        until("p2 to hold it", lambda: second.leases.epoch("cloud") == 1)
+        with provisioning(one, providers={"cloud": cloud}) as first:
+            client.publish_session(demand_for(2, client.status().position))
+            until("two instances", lambda: len(list(client.instances())) == 2)
+            assert first.leases.epoch("cloud") is None
+            second.stop()
+            until("p1 to hold it", lambda: first.leases.epoch("cloud") == 2)
+    assert len(cloud.machines) == 2
+    assert set(cloud.asks.values()) == {1}
+
+
+def test_a_configuration_with_mistakes_names_each_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "provisioner.yaml"
+    path.write_text(
+        "name: p1\nscripts:\n  - {name: a, folder: x}\n  - {name: a, folder: y}\nrythm: {poll: 0s}\n"
+    )
+
+    with pytest.raises(InputError) as caught:
+        read_provisioner_config(path)
+    assert str(caught.value).splitlines() == [
+        f"{path}:5: rythm: unknown key; did you mean rhythm?",
+    ]
+
+    path.write_text(
+        "name: p1\nscripts:\n  - {name: a, folder: x}\n  - {name: a, folder: y}\nrhythm: {lease_term: 1s}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        read_provisioner_config(path)
+    assert [line.removeprefix(str(path)) for line in str(caught.value).splitlines()] == [
+        ":3: scripts[0].name: a is there twice",
+        ":4: scripts[1].name: a is there twice",
+        ":5: rhythm.lease_term: wanted at least 3 s",
+    ]
