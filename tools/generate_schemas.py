@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from xce.domain.formats.delta import Delta
 from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.provider_messages import MESSAGES
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.formats.snapshot import Snapshot
@@ -20,6 +21,13 @@ FORMATS: dict[str, type[BaseModel]] = {
     "xce.decisions.1": Decisions,
     "xce.provider-description.2": ProviderDescription,
     "xce.simulation.1": SimulationReport,
+}
+
+FORMATS |= {f"xce.provider.{script}.input.2": given for script, (given, _) in MESSAGES.items()}
+FORMATS |= {
+    f"xce.provider.{script}.output.2": answer
+    for script, (_, answer) in MESSAGES.items()
+    if answer is not None  # a description, which has its own
 }
 
 

@@ -10,7 +10,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Final, TypeAlias, TypeVar, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 
 from xce.domain.errors import Problem
@@ -156,7 +163,21 @@ When = Annotated[Time | None, BeforeValidator(_time)]
 #: Seconds, or null for what are none.
 Seconds = Annotated[Count | None, BeforeValidator(_duration)]
 Price = Annotated[Decimal | None, BeforeValidator(_price)]
-TemplateAttribute: TypeAlias = Annotated[Attribute, BeforeValidator(_attribute)]
+TemplateAttribute: TypeAlias = Annotated[
+    Attribute,
+    BeforeValidator(_attribute),
+    WithJsonSchema(
+        {
+            "type": "array",
+            "prefixItems": [
+                {"enum": ["String", "Numeric", "Boolean"]},
+                {"type": ["string", "number", "boolean"]},
+            ],
+            "minItems": 2,
+            "maxItems": 2,
+        }
+    ),
+]
 
 
 class Given(BaseModel):

@@ -142,8 +142,6 @@ def examine(trial: Trial, status: StatusOfRequest, count: int) -> tuple[str, ...
     for one in came:
         if not one.name:
             findings.noted("status", f"machine {one.machine_id} has no name")
-        if one.launchtime is None:
-            findings.noted("status", f"machine {one.machine_id} has no launchtime that can be read")
     return tuple(dict.fromkeys(one for one in ids if one))
 
 

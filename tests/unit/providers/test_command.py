@@ -71,6 +71,8 @@ def test_what_the_command_says_when_it_fails_is_the_reason(tmp_path: Path) -> No
 def test_words_in_braces_are_paths_into_the_input() -> None:
     given = json.loads('{"a": {"b": 3}, "list": [{"x": "1"}, {"x": "2 3"}]}')
 
-    made = arguments_of(["--b={a.b}", "{list.*.x}", "{list.1.x}", "{input}", "{a.none}"], given, "/f")
+    made = arguments_of(
+        ["--b={a.b}", "{list.*.x}", "{list.1.x}", "{input}", "{a.none}"], given, "/f"
+    )
 
     assert made == ["--b=3", "1", "2 3", "2 3", "/f", ""]

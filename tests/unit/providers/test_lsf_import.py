@@ -13,7 +13,11 @@ from xce.domain.formats.provisioner_config import ProvisionerConfig, problems
 TEMPLATE = {
     "templateId": "std8",
     "maxNumber": "10",
-    "attributes": {"ncpus": ["Numeric", "8"], "mem": ["Numeric", "16384"], "burst": ["Boolean", "1"]},
+    "attributes": {
+        "ncpus": ["Numeric", "8"],
+        "mem": ["Numeric", "16384"],
+        "burst": ["Boolean", "1"],
+    },
     "priceInfo": "0.4",
     "imageId": "ami-1",
 }
