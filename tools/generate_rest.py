@@ -16,10 +16,12 @@ from xce.domain.engine.commands import COMMANDS, command_name
 from xce.domain.engine.messages import Role
 from xce.domain.engine.wire import MODELS
 from xce.domain.formats.config import PolicyConfig
-from xce.domain.formats.controller_config import ControllerConfig
+from xce.domain.formats.controller_config import ControllerConfig, Listen
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import PolicySettings
 from xce.domain.formats.provisioner_config import ProvisionerConfig
+from xce.domain.formats.scheduler_config import SchedulerConfig
+from xce.domain.formats.scheduler_orders import OrdersDocument
 from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.values import write_duration
 
@@ -67,6 +69,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "docs/reference/rest.md", HEAD + _endpoints() + _commands() + _problems()
     yield "docs/reference/controller.md", _configuration()
     yield "docs/reference/provisioner.md", _provisioner()
+    yield "docs/reference/scheduler.md", _scheduler()
 
 
 def _endpoints() -> str:
@@ -130,6 +133,27 @@ def _configuration() -> str:
 |---|---|---|
 """
     return text + "".join(_rows(ControllerConfig, "", frozenset({ControllerConfig.__module__})))
+
+
+def _scheduler() -> str:
+    text = f"""# The scheduler driver's configuration
+
+{MADE} `examples/live/scheduler.yaml` is a short example; [how to run the scheduler driver](../how-to/run-the-scheduler.md) says what it does.
+`xce scheduler --config FILE --check` says what is wrong, each mistake with its line.
+
+| key | default | meaning |
+|---|---|---|
+"""
+    modules = frozenset({SchedulerConfig.__module__, Listen.__module__})
+    text += "".join(_rows(SchedulerConfig, "", modules))
+    return f"""{text}
+## Orders (`xce.scheduler-orders/1`)
+
+What the other scheduler is to do: the file `source.watched.orders`, or `GET /v1/orders` of `source.posted`.
+
+| key | default | meaning |
+|---|---|---|
+{"".join(_rows(OrdersDocument, "", frozenset({OrdersDocument.__module__})))}"""
 
 
 def _provisioner() -> str:

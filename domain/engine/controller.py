@@ -49,7 +49,7 @@ UNIDENTIFIED: Final[frozenset[type[Command]]] = frozenset(
     {
         c.DescribeProvider, c.PauseProvider, c.ResumeProvider, c.DeclareShared, c.SetOwned,
         c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen, c.ReportOrphan,
-        c.DrainHost, c.OpenHost, c.ReportDrain, c.Freeze, c.Unfreeze, c.RecordConfiguration,
+        c.DrainHost, c.OpenHost, c.Freeze, c.Unfreeze,
     }
 )  # fmt: skip
 

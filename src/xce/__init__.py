@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from xce.domain.ports import Clock as Clock
     from xce.domain.ports import EventLog as EventLog
     from xce.domain.ports import Provider as Provider
+    from xce.domain.ports import SchedulerSource as SchedulerSource
     from xce.domain.scheduling.plans import Allocator as Allocator
     from xce.domain.scheduling.plans import ListedPlans as ListedPlans
     from xce.domain.scheduling.session import run_session as run_session
@@ -35,6 +36,7 @@ _EXPORTS: dict[str, str] = {
     "PolicyInput": "xce.domain.formats.policy",
     "Projections": "xce.projections.all",
     "Provider": "xce.domain.ports",
+    "SchedulerSource": "xce.domain.ports",
     "SessionResult": "xce.domain.formats.session_result",
     "Snapshot": "xce.domain.formats.snapshot",
     "decide": "xce.domain.policy.decide",
@@ -52,6 +54,7 @@ __all__ = [
     "PolicyInput",
     "Projections",
     "Provider",
+    "SchedulerSource",
     "SessionResult",
     "Snapshot",
     "decide",
