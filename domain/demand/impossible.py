@@ -5,8 +5,11 @@ counts in flight and all headroom, nothing used elsewhere, and no limits.
 """
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Meters
 from xce.domain.cluster.state import Ground, State
@@ -14,6 +17,9 @@ from xce.domain.demand.supply import Supply, most_hosts_of, tasks_on_empty
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.placement import place, undo_placed
+
+#: Templates named in one text before the others are only counted.
+_NAMED: Final = 3
 
 #: Hosts of templates that are added to see whether a job could run; a job that wants more is not judged.
 _HOSTS_MAX: Final = 20_000
@@ -156,6 +162,19 @@ class Impossible:
         hosts = sum(count for _, count in self._counted_kinds())
         return f"its parts have no place together on the {hosts} hosts that are possible"
 
+    def _without_room(self, would_do: Callable[[HostKind], bool]) -> str:
+        """Return in brackets the templates of which no more are allowed and that would do; nothing if none would."""
+        ids = [
+            offer.template.id
+            for offer in self._supply.offers
+            if offer.allowed == 0 and would_do(offer.kind)
+        ]
+        if not ids:
+            return ""
+        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+        named = ", ".join(sorted(ids, key=key_of_name)[:_NAMED])
+        return f" (no more are allowed of {named}{more})"
+
     def _lacks_hosts(self, part: Part, tasks: int) -> str | None:
         """Return what no host has for a part, or how many hosts or tasks it is too large by."""
         request = part.request
@@ -164,14 +183,16 @@ class Impossible:
         kinds = self._counted_kinds()
         for name, amount in amounts:
             if amount > 0 and all(kind.totals.get(name, 0) == 0 for kind, _ in kinds):
-                return f"no template provides {name!r}"
-        matching = [
-            kind
-            for kind, _ in kinds
-            if selector.matches(kind) and (not selector.same or selector.same_value(kind))
-        ]
+                full = self._without_room(partial(_provides, name))
+                return f"no template{' with room' if full else ''} provides {name!r}{full}"
+
+        def is_selected(kind: HostKind) -> bool:
+            return selector.matches(kind) and bool(not selector.same or selector.same_value(kind))
+
+        matching = [kind for kind, _ in kinds if is_selected(kind)]
         if not matching:
-            return "no host and no template is what it selects"
+            full = self._without_room(is_selected)
+            return f"no host and no template{' with room' if full else ''} is what it selects{full}"
         for name, amount in amounts:
             most = max(kind.totals.get(name, 0) for kind in matching)
             if amount > most:
@@ -184,3 +205,7 @@ class Impossible:
         if rooms < tasks:
             return f"has {tasks} tasks, at most {rooms} have room"
         return None
+
+
+def _provides(name: str, kind: HostKind) -> bool:
+    return kind.totals.get(name, 0) > 0

@@ -239,3 +239,13 @@ def test_borrowed_amounts_that_counted_jobs_will_take_are_not_idle() -> None:
 
     assert [(each.name, each.amount) for each in alone.idle.counts] == [("lic", 3)]
     assert [(each.name, each.amount) for each in wanted.idle.counts] == [("lic", 1)]
+
+
+def test_a_mix_is_found_in_another_order_where_one_part_would_take_the_host_of_the_next() -> None:
+    resreq = "1*{rusage[mem=3] exclusive} + 1*{select[type==x] rusage[slots=2] span[hosts=1]}"
+    wide = template("t2", slots=2, mem=4, allowed=1, attributes={"type": "x"})
+    narrow = template("t10", slots=1, mem=4, allowed=2)
+
+    result = run(cloud(wide, narrow, pending=jobs(1, resreq, tasks=(2, 2))))
+
+    assert result.demand.order == (("t10", 1), ("t2", 1))
