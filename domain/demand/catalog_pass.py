@@ -82,7 +82,7 @@ class Pass:
             return False
         placed = None
         if self._could_help(candidate):
-            placed = place(self.core, job, job.least) or self._open_for(
+            placed = self._on_what_is_there(job) or self._open_for(
                 candidate, all_jobs, place_in_all
             )
         if placed is None:
@@ -90,6 +90,15 @@ class Pass:
             return False
         self._count(candidate, placed)
         return True
+
+    def _on_what_is_there(self, job: JobClass) -> Placed | None:
+        """Return a place without new hosts; none is looked for where not even the room of all hosts would do."""
+        if len(job.alternatives) == 1 and len(job.alternatives[0].parts) == 1 and job.least > 1:
+            part = job.alternatives[0].parts[0]
+            tasks = part.tasks or job.least
+            if self._room_there(job, part, tasks) < tasks:
+                return None
+        return place(self.core, job, job.least)
 
     def give_up(self, job: JobClass) -> None:
         """Record what stops a job that finds nothing now."""

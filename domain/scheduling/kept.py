@@ -198,9 +198,9 @@ class Scheduler:
             self._note_array(job.array, 1)
             self._queue.put(job)
         if delta.pending.is_any or delta.running.is_any:
-            both = (
-                self._running.keys() & self._pending.keys() if self._may_be_both(delta) else set()
-            )
+            both: set[str] = set()
+            if self._may_be_both(delta):
+                both |= self._running.keys() & self._pending.keys()
             if both != self._both:
                 self._both = both
                 self._queue.forget_queue()
