@@ -5,10 +5,10 @@ READY := $(VENV)/.ready
 SOURCES := domain projections adapters replay src/xce/__init__.py tests benchmarks tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports docs wheel interpreters soak bench clean
+.PHONY: help setup demo test check lint format types imports docs wheel interpreters acceptance soak bench clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml tools/setup-venv.sh
 	@sh tools/setup-venv.sh $(VENV)
@@ -47,6 +47,9 @@ wheel: $(READY)
 
 interpreters: $(READY) ## same bytes on every Python from 3.11 that is found
 	$(BIN)/python tools/interpreters.py
+
+acceptance: $(READY) ## the session against the plain reference on 2,000 random clusters each (long)
+	HYPOTHESIS_PROFILE=acceptance $(BIN)/python -m pytest -n 2 tests/reference
 
 soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
 	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 tests
