@@ -23,12 +23,14 @@ FORMATS: dict[str, type[BaseModel]] = {
     "xce.simulation.1": SimulationReport,
 }
 
-FORMATS |= {f"xce.provider.{script}.input.2": given for script, (given, _) in MESSAGES.items()}
-FORMATS |= {
-    f"xce.provider.{script}.output.2": answer
-    for script, (_, answer) in MESSAGES.items()
-    if answer is not None  # a description, which has its own
-}
+FORMATS.update({f"xce.provider.{s}.input.2": given for s, (given, _) in MESSAGES.items()})
+FORMATS.update(
+    {
+        f"xce.provider.{script}.output.2": answer
+        for script, (_, answer) in MESSAGES.items()
+        if answer is not None  # a description, which has its own
+    }
+)
 
 
 def pages() -> Iterator[tuple[str, str]]:

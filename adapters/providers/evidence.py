@@ -14,16 +14,18 @@ _SECRET_MIN: Final = 6
 _SECRET_NAME = re.compile(
     r"(?i)(secret|token|passw|credential|private|api_?key|access_?key|session_?key)"
 )
+#: Every repetition has an end: texts of others must not take time squared.
 _IN_TEXT: Final = (
     re.compile(
-        r"(?i)(?P<kept>[\"']?[\w.-]*(?:secret|token|passw(?:or)?d|credential|api_?key|access_?key)[\w.-]*[\"']?"
-        r"\s*[:=]\s*[\"']?)(?P<value>[^\s\"',;}]+)"
+        r"(?i)(?P<kept>(?:secret|token|passw(?:or)?d|credential|api_?key|access_?key)[\w.-]{0,40}[\"']?"
+        r"\s{0,10}[:=]\s{0,10}[\"']?)(?P<value>[^\s\"',;}]{1,4096})"
     ),
-    re.compile(r"(?i)(?P<kept>\b(?:bearer|basic)\s+)(?P<value>[A-Za-z0-9+/_.=-]{8,})"),
+    re.compile(r"(?i)(?P<kept>\b(?:bearer|basic)\s{1,10})(?P<value>[A-Za-z0-9+/_.=-]{8,4096})"),
     re.compile(r"(?P<kept>)(?P<value>\b(?:AKIA|ASIA)[A-Z0-9]{16}\b)"),
-    re.compile(r"(?P<kept>://[^\s/:@]*:)(?P<value>[^\s/@]+)(?=@)"),
+    re.compile(r"(?P<kept>://[^\s/:@]{0,100}:)(?P<value>[^\s/@]{1,200})(?=@)"),
     re.compile(
-        r"(?P<kept>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<value>[^-]+)(?=-----END|$)", re.DOTALL
+        r"(?P<kept>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)(?P<value>[^-]+)(?=-----END|$)",
+        re.DOTALL,
     ),
 )
 

@@ -207,7 +207,8 @@ _TELLING: Final = frozenset(
 
 
 # ------------------------------------------------------------------ finding the braces
-_IN_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*+"|\'(?:[^\'\\\n]|\\.)*+\'|[{}]', re.DOTALL)
+#: Strings and braces. Escapes outside strings are tokens too: else a quote that is never closed would be looked at from each of them.
+_IN_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*+"|\'(?:[^\'\\\n]|\\.)*+\'|[{}]|\\.', re.DOTALL)
 
 
 def _balanced(text: str) -> Iterator[tuple[int, int]]:

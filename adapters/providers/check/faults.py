@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from xce.adapters.providers.check.hosts import request_of
+from xce.adapters.providers.check.hosts import request_of, room_of
 from xce.adapters.providers.check.trial import Trial, is_settled, kill_midway, run_raw
 from xce.adapters.providers.reading import Answered, Failed
 from xce.adapters.providers.requests import accepted_or_refused
@@ -119,6 +119,10 @@ def _try_killed(trial: Trial, template: TemplateOffer) -> None:
         trial.findings.skipped(
             "killed request", "needs request tags: what came of it could not be found"
         )
+        return
+    minimum = trial.description.granularity.minimum
+    if room_of(trial, template) < len(trial.made.machines) + len(_KILLS) * minimum:
+        trial.findings.skipped("killed request", f"{template.template_id} has no room for it")
         return
     took = trial.seconds[_REQUEST]
     trial.listed()

@@ -79,6 +79,12 @@ def try_templates(trial: Trial) -> TemplateOffer | None:
     return min(usable, key=_price)
 
 
+def room_of(trial: Trial, template: TemplateOffer) -> float:
+    """Return how many machines of a template may exist at once."""
+    bounds = (template.max_number, trial.description.capacity)
+    return min((one for one in bounds if one is not None and one >= 0), default=float("inf"))
+
+
 def _price(offer: TemplateOffer) -> tuple[bool, object, int, str]:
     price = offer.price_per_hour
     return price is None, price or 0, offer.provides.get("slots", 0), offer.template_id
@@ -197,8 +203,10 @@ def _try_second(trial: Trial, template: TemplateOffer, machines: Sequence[str]) 
     """Ask for another machine while the first is there: another request, another machine."""
     first = set(trial.made.requests)
     count = trial.description.granularity.minimum
+    if room_of(trial, template) < 2 * count:
+        trial.findings.skipped("second request", f"{template.template_id} has room for one only")
+        return
     tag = trial.new_tag()
-    known = set(trial.made.requests)
     answer = trial.ask(_REQUEST, request_of(trial, template.template_id, count, tag), tag)
     if isinstance(answer, Refused):
         trial.findings.noted("second request", f"was refused: {answer.why}")
@@ -206,7 +214,7 @@ def _try_second(trial: Trial, template: TemplateOffer, machines: Sequence[str]) 
     if isinstance(answer, str):
         trial.findings.broken("second request", answer)
         return
-    if answer.provider_request_id in first & known:
+    if answer.provider_request_id in first:
         trial.findings.broken(
             "second request", f"has the id of the first: {answer.provider_request_id}"
         )

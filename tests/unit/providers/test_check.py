@@ -182,7 +182,9 @@ def test_processes_that_a_script_leaves_are_ended_and_noted(tmp_path: Path) -> N
 
 def test_templates_that_are_wrong_are_named_by_place(tmp_path: Path) -> None:
     simulated(
-        tmp_path, templates=[{"templateId": "t", "attributes": {"mem": ["Number", "8192"]}}], resources=[]
+        tmp_path,
+        templates=[{"templateId": "t", "attributes": {"mem": ["Number", "8192"]}}],
+        resources=[],
     )
 
     report = checked(tmp_path)

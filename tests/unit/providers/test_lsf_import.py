@@ -1,10 +1,20 @@
 """Moving from the LSF resource connector: its files become our configuration, and every slip is named with file and line."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from xce.adapters.providers.lsf_files import (
+    read_host_providers,
+    read_policies,
+    read_queues,
+    read_templates,
+)
 from xce.adapters.providers.lsf_import import import_lsf
 from xce.adapters.settings.load import read_model
 from xce.domain.errors import InputError
@@ -138,3 +148,38 @@ def test_what_is_not_found_is_a_warning(folder: Path) -> None:
 
 def test_a_folder_of_something_else_is_an_error(tmp_path: Path) -> None:
     assert "hostProviders.json: there is no such file" in wrong(tmp_path)
+
+
+@given(
+    st.text(max_size=80)
+    | st.text(alphabet='{}[]":, \n\tPNC', max_size=60)
+    | st.recursive(
+        st.none() | st.integers() | st.sampled_from(["all", "5:10", "providers", "Name"]),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["providers", "Policies", "templates", "Consumer", "name", "attributes", "x"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=10,
+    ).map(json.dumps)
+)
+def test_any_text_in_a_file_is_read_or_an_error_that_says_where(text: str) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "file.json"
+        path.write_text(text, errors="replace")
+        for read in (read_host_providers, read_policies, read_templates, read_queues):
+            assert all(line.startswith(str(path)) for line in said_of(read, path))
+
+
+def said_of(read: Callable[[Path], object], path: Path) -> list[str]:
+    """Return the lines of the error of reading a file, none where it can be read."""
+    try:
+        read(path)
+    except InputError as error:
+        return error.lines()
+    return []

@@ -167,6 +167,24 @@ def test_more_values_than_any_message_has_are_not_read() -> None:
     assert trouble("[" + "0," * VALUES_MAX + "0]") is Trouble.TOO_LARGE
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"' + '\\"' * 1_000_000,
+        "{'" + "\\'" * 1_000_000,
+        "{" * 900_000,
+        "{'a': " * 300_000,
+        "{" + "'a " * 700_000,
+        "\x1b[" + "0;" * 900_000,
+        "{" + "\x9b" * 900_000,
+        '{"a": "' + "\\ud800" * 300_000 + '"}',
+    ],
+    ids=range(8),
+)
+def test_megabytes_that_were_made_to_be_slow_are_not(text: str) -> None:
+    assert isinstance(read_output(text.encode()), Read | Unreadable)
+
+
 def test_five_thousand_machines_are_read() -> None:
     machines = [{"machineId": f"vm-{n}", "result": "succeed", "x": "y" * 500} for n in range(5000)]
     text = json.dumps({"requests": {"requestId": "a", "machines": machines}})
