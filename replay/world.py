@@ -291,7 +291,18 @@ class World:
             now=self.now,
             position=0,
             hosts=self.cluster.hosts(),
-            shared=tuple(self._shared(name, meter) for name, meter in self._meters.items()),
+            # Nothing is declared in the log yet.
+            shared=tuple(
+                Shared.model_construct(
+                    name=pool.name,
+                    total=pool.owned,
+                    used_elsewhere=0,
+                    owned=pool.owned,
+                    borrowed=0,
+                    peak_need=None,
+                )
+                for pool in cluster.shared
+            ),
             queues=cluster.queues,
             limits=cluster.limits,
             quotas=cluster.quotas,
