@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 FOLDER = "examples/field-cases"
 NOW = "2026-03-01T10:00:00Z"
@@ -77,7 +77,8 @@ def _text(parts: dict[str, Any]) -> str:
     lines = [f'"{name}": {json.dumps(value)}' for name, value in head.items()]
     for name, value in parts.items():
         if isinstance(value, list):
-            entries = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in value)
+            items = cast(list[object], value)
+            entries = ",\n".join(json.dumps(item, separators=(",", ":")) for item in items)
             lines.append(f'"{name}": [\n{entries}\n]')
         else:
             lines.append(f'"{name}": {json.dumps(value)}')

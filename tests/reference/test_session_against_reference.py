@@ -5,7 +5,7 @@
 
 import json
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,11 +79,11 @@ def test_the_same_snapshot_gives_the_same_bytes_whatever_the_order_of_its_lists(
 def _shuffled(value: Any, chance: Random) -> Any:
     """Return a document with every list and every object in another order; pairs of numbers stay pairs."""
     if isinstance(value, dict):
-        entries: list[tuple[str, Any]] = list(value.items())
+        entries = list(cast(dict[str, Any], value).items())
         chance.shuffle(entries)
         return {name: _shuffled(entry, chance) for name, entry in entries}
     if isinstance(value, list):
-        items: list[Any] = [_shuffled(entry, chance) for entry in value]
+        items: list[Any] = [_shuffled(entry, chance) for entry in cast(list[Any], value)]
         if not all(isinstance(entry, int) for entry in items):
             chance.shuffle(items)
         return items

@@ -1,7 +1,6 @@
 """Acceptance criteria of the allocator framework beyond those in ``test_allocation``; names carry their numbers."""
 
 import ast
-from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from inspect import getsource
 from typing import Any
@@ -58,20 +57,16 @@ def _fails(*_: object, **__: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    "breaks",
-    [
-        lambda patch: patch.setattr(module, "new_record", _fails),
-        lambda patch: patch.setattr(module, "_is_shared_met", _fails),
-        lambda patch: patch.setattr(Context, "take", _fails),
-    ],
+    ("owner", "name"),
+    [(module, "new_record"), (module, "_is_shared_met"), (Context, "take")],
     ids=["making the record", "checking shared amounts", "counting them"],
 )
 def test_ar_2_4_an_error_before_the_search_comes_out_and_leaves_no_allocation(
-    breaks: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    owner: object, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core, job_class = given("rusage[lic=1]", shared=[{"name": "lic", "total": 2}])
     attempt, before = attempt_of(job_class), free(core)
-    breaks(monkeypatch)
+    monkeypatch.setattr(owner, name, _fails)
 
     with pytest.raises(MemoryError):
         allocate(core, SEQJOB, attempt)
