@@ -6,7 +6,7 @@ that the intent was written under; an answer is recorded before the next call. W
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Lock
 from typing import Protocol
@@ -15,6 +15,8 @@ import structlog
 
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.provisioner.books import Books, is_about_the_lease
+from xce.adapters.provisioner.hearing import Heard, record_of
+from xce.adapters.provisioner.supplies import ask_of, capabilities_of, inventory_of, policy_of
 from xce.domain.engine.calls import (
     AnyCall,
     AskCall,
@@ -31,10 +33,9 @@ from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
 from xce.domain.errors import AdapterError, RejectedError, TransientError
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import Inventory, PolicySettings, RequestEntry
-from xce.domain.formats.provider import Capabilities, ProviderDescription
+from xce.domain.formats.policy import Inventory, PolicySettings
 from xce.domain.formats.rest import Supply
-from xce.domain.ports import Ask, Clock, FullProvider, IdSource
+from xce.domain.ports import Clock, FullProvider, IdSource
 from xce.domain.provisioning.drain import DrainState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
@@ -108,8 +109,16 @@ class _Queued:
 class Driver:
     """Does all that concerns one provider. Any thread may ``submit``; all else is for one thread."""
 
-    def __init__(self, name: str, provider: FullProvider, around: Surroundings) -> None:
+    def __init__(
+        self,
+        name: str,
+        provider: FullProvider,
+        around: Surroundings,
+        heard: Heard | None = None,
+    ) -> None:
+        """Make it; ``heard`` gathers what the provider really says, for those that tell it."""
         self.name = name
+        self._heard = heard or Heard()
         self._provider = provider
         self._around = around
         self._queue: deque[_Queued] = deque()
@@ -281,6 +290,7 @@ class Driver:
     def _call(self, call: Call) -> None:
         around = self._around
         began = around.elapsed_s()
+        self._heard.take()  # what was said before led to nothing
         try:
             answer = make(call, self._provider, around.clock.now())
         except AdapterError as error:
@@ -295,6 +305,7 @@ class Driver:
     def _ask_status(self, calls: Sequence[StatusCall]) -> None:
         around = self._around
         began = around.elapsed_s()
+        self._heard.take()
         ids = [call.provider_request_id for call in calls]
         try:
             answers = self._provider.statuses(ids, around.clock.now())
@@ -310,8 +321,14 @@ class Driver:
             self._follow(around.engine.answered(call, answer, around.clock.now(), around.policy))
 
     def _follow(self, steps: Iterable[Step]) -> None:
+        """Record what follows from an answer, the first of it together with what was really said."""
+        said = tuple(
+            record_of(one, self.name, self._around.ids.next_id("E")) for one in self._heard.take()
+        )
         for step in steps:
-            if not self._submit(step, insist=True):
+            with_evidence = replace(step, commands=(*step.commands, *said)) if said else step
+            said = ()
+            if not self._submit(with_evidence, insist=True):
                 return
 
     def _answered(self, call: AnyCall, outcome: str, began: float) -> None:
@@ -349,7 +366,7 @@ class Driver:
         now = around.clock.now()
         with self._lock:
             underway = Underway(frozenset(self._asks), frozenset(self._returns))
-        able = _capabilities(supply, self.name)
+        able = capabilities_of(supply, self.name)
         steps = around.engine.poll(
             inventory,
             now,
@@ -371,7 +388,7 @@ class Driver:
             with self._lock:
                 if entry.id in self._asks:
                     continue
-            call = AskCall(self.name, _ask_of(entry))
+            call = AskCall(self.name, ask_of(entry))
             try:
                 answer = self._provider.recall(entry.id, entry.kind)
             except AdapterError as error:
@@ -469,37 +486,6 @@ class Driver:
             self.name, "DescribeCall", "answered", self._around.elapsed_s() - began
         )
         self.submit((Step((DescribeProvider(description),)),))
-
-
-def inventory_of(supply: Supply, provider: str) -> Inventory:
-    """Return what is asked of, and held from, one provider."""
-    inventory = supply.inventory
-    return Inventory(
-        requests=tuple(one for one in inventory.requests if one.provider == provider),
-        instances=tuple(one for one in inventory.instances if one.provider == provider),
-        grants=tuple(one for one in inventory.grants if one.provider == provider),
-    )
-
-
-def description_of(supply: Supply, provider: str) -> ProviderDescription | None:
-    """Return what a provider last said of itself; None: it never did."""
-    return next((one.description for one in supply.providers if one.name == provider), None)
-
-
-def policy_of(settings: PolicySettings, supply: Supply) -> PolicySettings:
-    """Return the settings, frozen while the site is."""
-    return settings.model_copy(update={"freeze": True}) if supply.site.frozen else settings
-
-
-def _capabilities(supply: Supply, provider: str) -> Capabilities:
-    description = description_of(supply, provider)
-    return Capabilities() if description is None else description.capabilities
-
-
-def _ask_of(entry: RequestEntry) -> Ask:
-    item = entry.template if entry.template is not None else entry.resource
-    assert item is not None, "a request is for a template or a resource"
-    return Ask(entry.id, entry.kind, item, entry.amount)
 
 
 def _subject(call: AnyCall) -> str:

@@ -14,7 +14,8 @@ from typing import Final, Protocol
 import structlog
 
 from xce.adapters.provisioner.books import Books
-from xce.adapters.provisioner.driver import Driver, policy_of
+from xce.adapters.provisioner.driver import Driver
+from xce.adapters.provisioner.supplies import policy_of
 from xce.domain.engine.calls import Step
 from xce.domain.engine.commands import RecordDecision
 from xce.domain.engine.provisioner import Provisioner

@@ -15,6 +15,7 @@ from xce.adapters.clock import SystemClock
 from xce.adapters.providers.script_provider import ScriptProvider
 from xce.adapters.provisioner.books import ClientBooks
 from xce.adapters.provisioner.driver import Driver, Surroundings
+from xce.adapters.provisioner.hearing import Heard as Said
 from xce.adapters.provisioner.ids import UniqueIds
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.metrics import Metrics
@@ -136,7 +137,9 @@ class ClientDesk:
         self._client.command(ReleaseLease(provider, holder))
 
 
-def make_providers(config: ProvisionerConfig, state: Path) -> dict[str, FullProvider]:
+def make_providers(
+    config: ProvisionerConfig, state: Path, heard: Mapping[str, Said]
+) -> dict[str, FullProvider]:
     """Return the providers by name, each script provider with a folder of its own below ``state``.
 
     Raises:
@@ -149,7 +152,7 @@ def make_providers(config: ProvisionerConfig, state: Path) -> dict[str, FullProv
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError.of(str(folder), f"cannot be made: {error.strerror}") from None
-        made[settings.name] = ScriptProvider(settings, folder)
+        made[settings.name] = ScriptProvider(settings, folder, on_call=heard[settings.name].put)
     for simulated in config.simulated:
         made[simulated.name] = SimulatedProvider(simulated, config.seed)
     return made
@@ -194,10 +197,11 @@ class ProvisionerService:
             lifecycle=config.lifecycle,
             watch=self.metrics,
         )
-        made = make_providers(config, Path(config.state)) if providers is None else providers
+        heard = {name: Said() for name in config.provider_names()}
+        made = make_providers(config, Path(config.state), heard) if providers is None else providers
         self.workers = {
             name: Worker(
-                Driver(name, provider, around),
+                Driver(name, provider, around, heard.get(name)),
                 self.leases,
                 config.rhythm,
                 elapsed_s=self.clock.elapsed_s,

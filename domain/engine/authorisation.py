@@ -90,6 +90,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.RefuseOrphanReturn: _PROVISIONER,
     c.CloseOrphan: _PROVISIONER,
     c.RecordDecision: _PROVISIONER,
+    c.RecordEvidence: _PROVISIONER,
     c.DrainHost: _BOTH,
     c.OpenHost: _BOTH,
     c.ReportDrain: _SCHEDULER,

@@ -16,6 +16,7 @@ from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
 from xce.domain.provisioning.decision import Deed
 from xce.domain.provisioning.drain import AtDeadline
+from xce.domain.provisioning.evidence import Exit, Text
 from xce.domain.provisioning.orphan import OrphanKind
 
 #: SHA-256 in hexadecimal.
@@ -370,6 +371,24 @@ class RecordDecision:
     led_to: tuple[Name, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordEvidence:
+    """What was said in a call, last in the order of what it led to; where that changes nothing, nothing is kept."""
+
+    evidence: Name
+    provider: Name
+    call: Name
+    subject: Text
+    arguments: tuple[Text, ...]
+    exit_code: Exit | None
+    milliseconds: Count | None
+    digest: Digest
+    output: Text
+    log: Text
+    step: Text
+    killed: Text
+
+
 # ------------------------------------------------------------------------ drains
 @dataclass(frozen=True, slots=True)
 class DrainHost:
@@ -437,6 +456,7 @@ Command = (
     | LoseInstance
     | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
+    | RecordEvidence
     | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration
 )  # fmt: skip
 

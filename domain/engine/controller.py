@@ -298,6 +298,8 @@ class Controller:
                 handling.grant(space, command, stamp, occupied)
             case c.RecordDecision():
                 handling.decision(space, command, stamp)
+            case c.RecordEvidence():
+                handling.evidence(space, command, stamp)
             case (
                 c.ReportOrphan() | c.AdoptOrphan() | c.DismissOrphan() | c.ReturnOrphan()
                 | c.RefuseOrphanReturn() | c.CloseOrphan()

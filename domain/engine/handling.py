@@ -23,6 +23,7 @@ from xce.domain.engine.commands import (
     OpenRequest,
     PauseProvider,
     RecordDecision,
+    RecordEvidence,
     RecordJoin,
     RecordStatus,
     RefuseGrantReturn,
@@ -44,6 +45,7 @@ from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.provisioning.decision import Decision
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.orphan import Orphan
@@ -402,6 +404,31 @@ def decision(space: Workspace, command: RecordDecision, stamp: Stamp) -> None:
         space.add(new)
     elif known.content() != new.content():
         raise RejectedError(f"decision {command.decision} was recorded before, as another one")
+
+
+def evidence(space: Workspace, command: RecordEvidence, stamp: Stamp) -> None:
+    """What was said; kept only beside something that it changed."""
+    if not space.has_changed():
+        return
+    space.add(
+        Evidence.keep(
+            evidence=command.evidence,
+            provider=command.provider,
+            call=command.call,
+            subject=command.subject,
+            arguments=command.arguments,
+            exit_code=command.exit_code,
+            milliseconds=command.milliseconds,
+            digest=command.digest,
+            output=command.output,
+            log=command.log,
+            step=command.step,
+            killed=command.killed,
+            at=stamp.at,
+            by=stamp.by,
+            epoch=space.fence(command.provider),
+        )
+    )
 
 
 def _description(space: Workspace, name: str) -> ProviderDescription:

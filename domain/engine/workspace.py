@@ -15,6 +15,7 @@ from xce.domain.provisioning import orphan as orphans
 from xce.domain.provisioning import request as requests
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.drain import Drain
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
@@ -225,7 +226,7 @@ def _has_ended(aggregate: Aggregate[Any]) -> bool:
             return aggregate.state in orphans.ENDED
         case Drain():
             return aggregate.state in drains.OVER
-        case Receipt() | Decision():
+        case Receipt() | Decision() | Evidence():
             return True
         case _:
             return False

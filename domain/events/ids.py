@@ -16,6 +16,7 @@ DECISION: Final = "decision"
 ORPHAN: Final = "orphan"
 RECEIPT: Final = "receipt"
 REFUSALS: Final = "refusals"
+EVIDENCE: Final = "evidence"
 DRAIN: Final = "drain"
 SITE: Final = "site"
 CONFIGURATION: Final = "configuration"
@@ -59,6 +60,11 @@ def decision_id(decision: str) -> str:
 def orphan_id(provider: str, theirs: str) -> str:
     """Return the id of an orphan by the provider's id of it."""
     return f"{ORPHAN}:{provider}/{theirs}"
+
+
+def evidence_id(evidence: str) -> str:
+    """Return the id of the evidence of one call."""
+    return f"{EVIDENCE}:{evidence}"
 
 
 def receipt_id(caller: str, key: str) -> str:

@@ -19,6 +19,7 @@ from xce.domain.formats.base import problems_of
 from xce.domain.provisioning.configuration import Configuration
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.drain import Drain
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
@@ -41,6 +42,7 @@ AGGREGATES: Final[tuple[type[Aggregate[Any]], ...]] = (
     Drain,
     Orphan,
     Decision,
+    Evidence,
     Receipt,
     Refusals,
     Site,

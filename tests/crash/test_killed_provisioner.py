@@ -39,6 +39,7 @@ from xce.domain.formats.session_result import (
     JobHosts,
     SessionResult,
 )
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.request import OPEN, Request
@@ -250,6 +251,8 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
         stop(child)
     events = place.events()
     intents = [one for one in events if isinstance(one, Request.Intended)]
+    said = [one for one in events if isinstance(one, Evidence.Kept)]
+    assert {"requestMachines", "requestReturnMachines"} <= {one.call for one in said}
     asked = place.cloud["requests"].values()
     record_property("asks", len(asked))
     if knows is Knows.NEITHER:
