@@ -22,7 +22,9 @@ from xce.domain.formats.snapshot import (
 )
 
 EMPTY = Snapshot(format="xce.snapshot/1", now=NOW)
-TWO_JOBS = EMPTY.model_copy(update={"pending": (PendingJob(id="1"), PendingJob(id="2"))})
+TWO_JOBS = EMPTY.model_copy(
+    update={"pending": (PendingJob(id="1", resreq=""), PendingJob(id="2", resreq=""))}
+)
 DELTA = Delta(format="xce.delta/1", base_now=NOW, now=NOW)
 
 
@@ -57,7 +59,10 @@ def test_a_snapshot_and_its_copy_have_no_difference(snapshot: Snapshot) -> None:
 def test_a_delta_holds_only_what_is_different_and_no_default() -> None:
     later = NOW + timedelta(seconds=30)
     after = TWO_JOBS.model_copy(
-        update={"now": later, "pending": (PendingJob(id="2", priority=5), PendingJob(id="3"))}
+        update={
+            "now": later,
+            "pending": (PendingJob(id="2", resreq="", priority=5), PendingJob(id="3", resreq="")),
+        }
     )
 
     delta = difference(TWO_JOBS, after)
@@ -86,7 +91,9 @@ def test_values_that_are_equal_and_written_differently_are_different() -> None:
 
 def test_an_item_that_goes_and_comes_in_one_delta_is_last() -> None:
     moved = DELTA.model_copy(
-        update={"pending": Changes[PendingJob](removed=("1",), put=(PendingJob(id="1"),))}
+        update={
+            "pending": Changes[PendingJob](removed=("1",), put=(PendingJob(id="1", resreq=""),))
+        }
     )
 
     assert [job.id for job in apply(TWO_JOBS, moved).pending] == ["2", "1"]

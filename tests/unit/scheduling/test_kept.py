@@ -12,12 +12,14 @@ from xce.domain.formats.delta import Delta, difference
 from xce.domain.formats.snapshot import (
     ArrayElement,
     Catalog,
+    Group,
     Host,
     HostUse,
     Limit,
     LimitScope,
     PendingJob,
     Queue,
+    Quota,
     RunningJob,
     Settings,
     Snapshot,
@@ -120,6 +122,18 @@ def test_limits_count_what_runs_now(limit: Limit) -> None:
     elsewhere = changed(limited, running=(running("9", "h2"),))
 
     require_same(limited, busy, elsewhere, limited, elsewhere)
+
+
+def test_what_is_kept_for_a_group_counts_what_it_runs_now() -> None:
+    kept = changed(
+        SMALL,
+        groups=(Group(name="g", users=("ann",)),),
+        quotas=(Quota(name="q", group="g", resource="slots", guaranteed=2),),
+        pending=(PendingJob(id="1", resreq=""), PendingJob(id="2", user="ann", resreq="")),
+    )
+    busy = changed(kept, running=(running("8", "h1", user="ann"), running("9", "h1", user="ann")))
+
+    require_same(kept, busy, kept, changed(busy, running=busy.running[:1]))
 
 
 def test_the_limit_of_an_array_is_the_smallest_that_an_element_states_now() -> None:
