@@ -24,6 +24,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_events
     import generate_f29
     import generate_formats
+    import generate_licence_picture
     import generate_readme
     import generate_reasons
     import generate_rest
@@ -38,6 +39,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_events,
         generate_f29,
         generate_formats,
+        generate_licence_picture,
         generate_readme,
         generate_reasons,
         generate_rest,

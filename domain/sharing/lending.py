@@ -26,6 +26,8 @@ def amount_to_ask(
 ) -> int:
     """Return how much to ask now: what is missing, rounded up to steps, within ``max_borrow`` rounded down to them.
 
+    Without demand at most the headroom is asked for: what is occupied may count a fresh booking and its checkout both.
+
     Args:
         occupied: what nothing may fall below.
         wanted: what startable waiting jobs want, gross.
@@ -37,6 +39,8 @@ def amount_to_ask(
         step: every ask is a multiple of it.
     """
     missing = max(0, occupied + wanted + headroom - total - open_asks)
+    if not wanted:
+        missing = min(missing, headroom)
     room = max(0, max_borrow - owed - open_asks)
     return min(-(-missing // step), room // step) * step
 
