@@ -11,6 +11,7 @@ only hosts that take a task of it are compared.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import Scope, State
 from xce.domain.demand.lookahead import is_simple
 from xce.domain.demand.supply import Offer, Supply
@@ -22,6 +23,10 @@ from xce.domain.scheduling.classes import JobClass
 _REFRESH: Final = 8
 #: What a share of the price of the dearest template takes off a host's merit: small hosts leave more choice.
 _BIAS: Final = 0.0225
+#: Hosts that are filled to compare all templates; after that most are of the few on which most is spent.
+_COMPARED_MAX: Final = 20_000
+_FEW: Final = 2
+_ALL_EVERY: Final = 16
 #: Hosts of one gang that are filled to compare templates; the others are taken to fill up as well as these.
 _GANG_HOSTS: Final = 8
 #: More groups of tasks than these are left to placing job by job.
@@ -57,7 +62,7 @@ class Filling:
         self.more_of: dict[int, list[int]] = {}
         self.failed: set[JobClass] = set()
         self._room = {offer.number: offer.room for offer in supply.offers}
-        self._markets: dict[int, _Market] = {}
+        self._markets = [_Market(tasks, tier, self._room) for tier in supply.tiers]
 
     def fill(self) -> bool:
         """Fill what is there, then open hosts until no job waits; return whether the hosts hold the jobs.
@@ -141,71 +146,96 @@ class Filling:
 
         As many such hosts are opened as the first job has tasks left: they are of one template.
         """
-        tasks, room = self._tasks, self._room
+        tasks = self._tasks
         hosts = tasks.left(job)
-        for number, tier in enumerate(self._supply.tiers):
-            fitting = [
-                offer
-                for offer in tier
-                if room[offer.number] >= hosts and tasks.fits(job, offer.kind)
-            ]
-            if not fitting:
+        for market in self._markets:
+            offers = market.offers(hosts)
+            fitting = next((offer for offer in offers if tasks.fits(job, offer.kind)), None)
+            if fitting is None:
                 continue
-            market = self._markets.get(number)
-            if market is None:
-                market = self._markets[number] = _Market(tasks)
-            if fitting[0].price is None:
-                return fitting[0], tasks.filling(fitting[0].kind)
-            if fitting[0].price == 0:
-                return fitting[0], tasks.filling(fitting[0].kind)
-            offers = fitting
-            if self._by_worth and hosts == 1:
-                offers = [offer for offer in tier if room[offer.number] > 0]
-            priced = [offer for offer in offers if offer.price is not None]
-            return market.best(priced, hosts)
+            if not fitting.price:
+                return fitting, tasks.filling(fitting.kind)
+            if not self._by_worth or hosts > 1:
+                offers = [offer for offer in offers if tasks.fits(job, offer.kind)]
+            return market.best([offer for offer in offers if offer.price is not None], hosts)
         return None
 
 
 class _Market:
     """What hosts of the templates of one priority are worth for their price."""
 
-    def __init__(self, tasks: WaitingTasks) -> None:
+    def __init__(self, tasks: WaitingTasks, tier: Sequence[Offer], room: Mapping[int, int]) -> None:
         self._tasks = tasks
+        self._tier = tier
+        self._room = room
+        self._offers: list[Offer] = []
         self._age = 0
         self._worths: list[float] = []
         self._worth_of_fine = 0.0
         self._bounds: Mapping[int, float] = {}
         self._dearest = 0.0
+        self._filled = 0
+        self._chosen: dict[HostKind, float] = {}
+
+    def offers(self, hosts: int) -> list[Offer]:
+        """Return the first template of each kind that has room for so many hosts, in order of preference."""
+        room = self._room
+        if hosts > 1:
+            return self._first_of_kinds(hosts)
+        if not self._offers or any(not room[offer.number] for offer in self._offers):
+            self._offers = self._first_of_kinds(1)
+        return self._offers
+
+    def _first_of_kinds(self, hosts: int) -> list[Offer]:
+        kinds: dict[HostKind, Offer] = {}
+        for offer in self._tier:
+            if self._room[offer.number] >= hosts:
+                kinds.setdefault(offer.kind, offer)
+        return [*kinds.values()]
 
     def best(self, offers: Sequence[Offer], hosts: int) -> tuple[Offer, list[int]] | None:
         """Return the host that is the best buy, with the tasks that it takes; all are priced.
 
+        Of a long queue, once many hosts are compared, only the templates on which most is spent are,
+        but for every so many hosts.
+
         ``hosts``: how many of it are opened.
         """
-        kinds = {offer.kind: offer for offer in reversed(offers)}
-        if len(kinds) == 1:
+        if len(offers) == 1:
             return offers[0], self._tasks.filling(offers[0].kind)
-        if self._age % _REFRESH == 0 or any(
-            offer.number not in self._bounds for offer in kinds.values()
-        ):
-            self._refresh(list(kinds.values()))
+        if self._age % _REFRESH == 0 or any(offer.number not in self._bounds for offer in offers):
+            self._refresh(offers)
         self._age += 1
+        if self._filled > _COMPARED_MAX and hosts == 1 and self._age % _ALL_EVERY:
+            few = sorted(offers, key=lambda each: (-self._chosen.get(each.kind, 0.0), each.number))
+            if (found := self._best_of(few[:_FEW], 1)) is not None:
+                return found
+        return self._best_of(offers, hosts)
+
+    def _best_of(self, offers: Sequence[Offer], hosts: int) -> tuple[Offer, list[int]] | None:
         bounds = self._bounds
         found: tuple[Offer, list[int]] | None = None
         best = (0.0, 0)
-        for offer in sorted(kinds.values(), key=lambda each: (-bounds[each.number], each.number)):
-            price = float(offer.price or 0)
-            bias = _BIAS * price / self._dearest
+        for offer in sorted(offers, key=lambda each: (-bounds[each.number], each.number)):
+            bias = _BIAS * float(offer.price or 0) / self._dearest
             if found is not None and bounds[offer.number] - bias < -best[0]:
                 continue
             taken = self._tasks.filling(offer.kind)
-            worth = self._worth_of(offer, hosts, taken)
+            self._filled += 1
             if not taken:
                 continue
-            merit = (bias - worth / price, offer.number)
-            if found is None or merit < best:
-                best, found = merit, (offer, taken)
+            key = (self._merit(offer, hosts, taken), offer.number)
+            if found is None or key < best:
+                best, found = key, (offer, taken)
+        if found is not None:
+            kind = found[0].kind
+            self._chosen[kind] = self._chosen.get(kind, 0.0) + float(found[0].price or 0)
         return found
+
+    def _merit(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
+        """Return how good a buy a host is, better ones less."""
+        price = float(offer.price or 0)
+        return _BIAS * price / self._dearest - self._worth_of(offer, hosts, taken) / price
 
     def _worth_of(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return what a host's tasks are worth, the mean where several are opened; the first takes these."""

@@ -35,7 +35,7 @@ class Group:
     """
 
     __slots__ = (
-        "_least", "_needs", "_upper", "amounts", "count", "head", "jobs", "left", "need", "number", "packed",
+        "_least", "_low", "_needs", "_upper", "amounts", "count", "head", "jobs", "left", "need", "number", "packed",
         "scope", "total",
     )  # fmt: skip
 
@@ -53,17 +53,21 @@ class Group:
         self._needs: list[int] = []
         self._least: list[int] = []
         self._upper: list[int] = []
+        self._low = _GONE
 
     def close(self) -> None:
         """Build the blocks; called once after all tasks are in."""
         self._needs = self.amounts[:]
         self._least = _minima(self.amounts)
         self._upper = _minima(self._least)
+        self._low = min(self._upper, default=_GONE)
         self.count = sum(self.left)
         self.total = sum(map(int.__mul__, self.left, self.amounts))
 
     def find(self, at: int, most: int) -> int:
         """Return the first place from ``at`` on whose task needs at most so much, -1 if there is none."""
+        if most < self._low:
+            return -1
         amounts = self.amounts
         end = len(amounts)
         stop = min((at | _MASK) + 1, end)
@@ -108,6 +112,8 @@ class Group:
             if self._upper[above] == amount:
                 start = above << _SHIFT
                 self._upper[above] = min(self._least[start : start + _MASK + 1])
+                if self._low == amount:
+                    self._low = min(self._upper)
         if at == self.head:
             while at < len(self.amounts) and self.amounts[at] == _GONE:
                 at += 1
@@ -124,6 +130,7 @@ class Group:
         self.amounts = [_GONE] * size
         self._least = [_GONE] * len(self._least)
         self._upper = [_GONE] * len(self._upper)
+        self._low = _GONE
         self.head, self.count, self.total = size, 0, 0
 
     def give_back(self, at: int) -> None:
