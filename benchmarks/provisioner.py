@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,7 +79,7 @@ class Place:
         )
 
     @contextmanager
-    def running(self, command: str) -> Iterator[subprocess.Popen[bytes]]:
+    def running(self, command: str) -> Generator[subprocess.Popen[bytes]]:
         """Run a daemon until the block ends."""
         log = (self.folder / f"{command}.log").open("wb")
         with log:
@@ -208,7 +208,7 @@ def idle(folder: Path, providers: int, seconds: float) -> list[Measured]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--machines", type=int, default=5000)
     parser.add_argument("--call-s", type=float, default=8.0)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -73,7 +73,7 @@ def config_of(folder: Path, address: str, name: str = "p1", **changes: Any) -> P
 
 
 @contextmanager
-def provisioning(config: ProvisionerConfig, **more: Any) -> Iterator[ProvisionerService]:
+def provisioning(config: ProvisionerConfig, **more: Any) -> Generator[ProvisionerService]:
     service = ProvisionerService(config, **more)
     failure: list[BaseException] = []
 
