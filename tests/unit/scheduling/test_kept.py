@@ -128,7 +128,7 @@ def test_what_is_kept_for_a_group_counts_what_it_runs_now() -> None:
     kept = changed(
         SMALL,
         groups=(Group(name="g", users=("ann",)),),
-        quotas=(Quota(name="q", group="g", resource="slots", guaranteed=2),),
+        quotas=(Quota(name="q", group="g", resource="slots", guaranteed=3),),
         pending=(PendingJob(id="1", resreq=""), PendingJob(id="2", user="ann", resreq="")),
     )
     busy = changed(kept, running=(running("8", "h1", user="ann"), running("9", "h1", user="ann")))
