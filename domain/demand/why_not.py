@@ -10,7 +10,7 @@ from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass, Stopped
 from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
 from xce.domain.formats.session_result import ReasonKind
-from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.explain import measure
 from xce.domain.scheduling.placement import place, undo_placed
 
@@ -56,6 +56,8 @@ class WhyNot:
             return "no more room on any template that fits"
         for alternative in job.alternatives:
             for part in alternative.parts:
+                if short := _short_on_hosts(core, part, part.tasks or job.least):
+                    return short
                 for found in measure(core, job, part, part.tasks or job.least):
                     if found.kind is ReasonKind.LIMIT:
                         return f"limit {found.name}"
@@ -93,6 +95,17 @@ def _holds_alone(core: State, job: JobClass, offer: Offer) -> bool:
     if any(a_task * tasks + once > max(0, core.left[n]) for n, a_task, once in part.fixed):
         return False
     return most_hosts_of(job, offer.kind) <= _HOSTS_MAX and tasks_on_empty(part, offer.kind, 1) > 0
+
+
+def _short_on_hosts(core: State, part: Part, tasks: int) -> str | None:
+    """Return what a part lacks of a shared resource that it takes on every host, on the fewest hosts it can have."""
+    fixed, fewest = part.fixed_shared(tasks), part.request.fewest_hosts(tasks)
+    for name, amount in sorted(part.request.shared_host, key=lambda each: key_of_name(each[0])):
+        left = max(0, core.left[core.ground.meters.shared[name].number])
+        short = fixed.get(name, 0) + amount * fewest - left
+        if short > 0:
+            return f"short {short} of {name}, not provisionable"
+    return None
 
 
 def _stamp(time: datetime) -> str:

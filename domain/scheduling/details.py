@@ -39,7 +39,9 @@ def stands_behind(job: str) -> str:
 def selects_none(core: State) -> str:
     """Return what is said where no host matches."""
     count = sum(core.ground.hosts.is_open)
-    return f"none of {count} open hosts" if count else "no host is open"
+    if count == 0:
+        return "no host is open"
+    return f"none of {count} open host{'s' if count > 1 else ''}"
 
 
 def unmet(core: State, number: int, wanted: int, left: int) -> str:

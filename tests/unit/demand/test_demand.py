@@ -249,3 +249,12 @@ def test_a_mix_is_found_in_another_order_where_one_part_would_take_the_host_of_t
     result = run(cloud(wide, narrow, pending=jobs(1, resreq, tasks=(2, 2))))
 
     assert result.demand.order == (("t10", 1), ("t2", 1))
+
+
+def test_a_count_that_is_short_on_every_host_is_named_with_what_is_missing() -> None:
+    pending = jobs(2, "span[ptile=2] rusage[lic=1/host]", tasks=(4, 4))
+    pool = [{"name": "lic", "total": 3}]
+
+    result = run(cloud(template("T", slots=4), shared=pool, pending=pending))
+
+    assert why(result) == {"2": "short 1 of lic, not provisionable"}
