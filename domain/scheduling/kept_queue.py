@@ -100,16 +100,24 @@ class KeptQueue:
             self.remove(job.id)
         place = self.by_id[job.id] = self._place(job)
         at = bisect_left(self._orders, place.order)
+        is_whole = self._queue is not None and len(self._queue) == len(self._places)
         self._orders.insert(at, place.order)
         self._places.insert(at, place)
-        self._queue = None
+        job_class = None if place.shape is None else place.shape.job_class
+        if self._queue is not None and is_whole and job_class is not None:
+            self._queue.insert(at, (job, job_class))
+        else:
+            self._queue = None
 
     def remove(self, job_id: str) -> None:
         """Take a job out."""
         place = self.by_id.pop(job_id)
         at = bisect_left(self._orders, place.order)
+        if self._queue is not None and len(self._queue) == len(self._places):
+            del self._queue[at]
+        else:
+            self._queue = None
         del self._orders[at], self._places[at]
-        self._queue = None
         self._unreadable.discard(job_id)
         if place.shape is not None:
             place.shape.jobs -= 1
