@@ -9,7 +9,8 @@ only hosts that take a task of it are compared.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from decimal import Decimal
+from typing import Final, NamedTuple
 
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import Scope, State
@@ -19,10 +20,27 @@ from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass
 
-#: Hosts opened between two computations of dual prices.
-_REFRESH: Final = 8
-#: What a share of the price of the dearest template takes off a host's merit: small hosts leave more choice.
-_BIAS: Final = 0.0225
+
+class Manner(NamedTuple):
+    """How hosts are compared.
+
+    Attributes:
+        bias: what a share of the price of the dearest template takes off a host's merit; small hosts leave more
+            choice.
+        refresh: hosts opened between two computations of dual prices.
+    """
+
+    bias: float
+    refresh: int
+
+
+#: The first is the best on the average; the others are tried too where few tasks wait, and the cheapest is taken.
+MANNERS: Final = (
+    Manner(0.0225, 3), Manner(0.01, 3), Manner(0.035, 3), Manner(0.0225, 1), Manner(0.0, 3), Manner(0.035, 1),
+    Manner(0.01, 8),
+)  # fmt: skip
+#: Tasks that are put on hosts in all manners together.
+TRIED_MAX: Final = 8_000
 #: Hosts that are filled to compare all templates; after that most are of the few on which most is spent.
 _COMPARED_MAX: Final = 20_000
 _FEW: Final = 2
@@ -51,6 +69,7 @@ class Filling:
         tasks: WaitingTasks,
         *,
         by_worth: bool,
+        manner: Manner = MANNERS[0],
     ) -> None:
         self._core = core
         self._supply = supply
@@ -62,7 +81,7 @@ class Filling:
         self.more_of: dict[int, list[int]] = {}
         self.failed: set[JobClass] = set()
         self._room = {offer.number: offer.room for offer in supply.offers}
-        self._markets = [_Market(tasks, tier, self._room) for tier in supply.tiers]
+        self._markets = [_Market(tasks, tier, self._room, manner) for tier in supply.tiers]
 
     def fill(self) -> bool:
         """Fill what is there, then open hosts until no job waits; return whether the hosts hold the jobs.
@@ -86,6 +105,16 @@ class Filling:
                 self._put(place, taken if number == 0 else tasks.filling(offer.kind))
                 place += 1
         return True
+
+    @property
+    def price(self) -> Decimal | None:
+        """Return what the new hosts cost per hour, None if the price of one is not known."""
+        total = Decimal(0)
+        for offer in self.opened:
+            if offer.price is None:
+                return None
+            total += offer.price
+        return total
 
     def _put(self, place: int, taken: Sequence[int]) -> None:
         place_of = self.place_of
@@ -164,8 +193,11 @@ class Filling:
 class _Market:
     """What hosts of the templates of one priority are worth for their price."""
 
-    def __init__(self, tasks: WaitingTasks, tier: Sequence[Offer], room: Mapping[int, int]) -> None:
+    def __init__(
+        self, tasks: WaitingTasks, tier: Sequence[Offer], room: Mapping[int, int], manner: Manner
+    ) -> None:
         self._tasks = tasks
+        self._bias, self._refresh_every = manner
         self._tier = tier
         self._room = room
         self._offers: list[Offer] = []
@@ -203,7 +235,9 @@ class _Market:
         """
         if len(offers) == 1:
             return offers[0], self._tasks.filling(offers[0].kind)
-        if self._age % _REFRESH == 0 or any(offer.number not in self._bounds for offer in offers):
+        if self._age % self._refresh_every == 0 or any(
+            offer.number not in self._bounds for offer in offers
+        ):
             self._refresh(offers)
         self._age += 1
         if self._filled > _COMPARED_MAX and hosts == 1 and self._age % _ALL_EVERY:
@@ -217,7 +251,7 @@ class _Market:
         found: tuple[Offer, list[int]] | None = None
         best = (0.0, 0)
         for offer in sorted(offers, key=lambda each: (-bounds[each.number], each.number)):
-            bias = _BIAS * float(offer.price or 0) / self._dearest
+            bias = self._bias * float(offer.price or 0) / self._dearest
             if found is not None and bounds[offer.number] - bias < -best[0]:
                 continue
             taken = self._tasks.filling(offer.kind)
@@ -235,7 +269,7 @@ class _Market:
     def _merit(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return how good a buy a host is, better ones less."""
         price = float(offer.price or 0)
-        return _BIAS * price / self._dearest - self._worth_of(offer, hosts, taken) / price
+        return self._bias * price / self._dearest - self._worth_of(offer, hosts, taken) / price
 
     def _worth_of(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return what a host's tasks are worth, the mean where several are opened; the first takes these."""

@@ -13,7 +13,7 @@ from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.exchange import EXCHANGED_MAX, cheaper, price_of
-from xce.domain.demand.filling import GROUPS_MAX, Filling, are_fillable
+from xce.domain.demand.filling import GROUPS_MAX, MANNERS, TRIED_MAX, Filling, are_fillable
 from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
@@ -111,14 +111,25 @@ class Solver:
             return None
         catalog, candidates, left_out = listed
         jobs = [candidate.job_class for candidate in candidates]
-        for by_worth in (True, False):
+        best: Filling | None = None
+        tries = max(1, min(len(MANNERS), TRIED_MAX // max(1, sum(job.least for job in jobs))))
+        for manner in MANNERS[:tries]:
             tasks = WaitingTasks(jobs)
             if len(tasks.groups) > GROUPS_MAX:
                 return None
-            filling = Filling(catalog.core, self._supply, jobs, tasks, by_worth=by_worth)
-            if filling.fill():
-                return self._filled(catalog, candidates, left_out, filling)
-        return None
+            filling = Filling(catalog.core, self._supply, jobs, tasks, by_worth=True, manner=manner)
+            if not filling.fill():
+                continue
+            if best is None or _is_cheaper(filling, best):
+                best = filling
+            if len(filling.opened) < 2 or filling.price is None:
+                break
+        if best is None:
+            tasks = WaitingTasks(jobs)
+            best = Filling(catalog.core, self._supply, jobs, tasks, by_worth=False)
+            if not best.fill():
+                return None
+        return self._filled(catalog, candidates, left_out, best)
 
     def _listed(self) -> tuple[Pass, list[Candidate], LeftOut] | None:
         """Return the jobs that have their shared amounts, taken in a pass; None if any is not simple."""
@@ -336,3 +347,7 @@ class Solver:
             gone = jobs[cut:] if self._strict else [waiting]
             left_out += [(job, None) for job in gone]
             jobs = [job for job in jobs if job not in gone]
+
+
+def _is_cheaper(filling: Filling, other: Filling) -> bool:
+    return None not in (filling.price, other.price) and (filling.price or 0) < (other.price or 0)
