@@ -7,6 +7,7 @@ from xce.domain.events import ids
 from xce.domain.events.base import ProviderFact
 from xce.domain.events.recorded import Recorded
 from xce.domain.provisioning.decision import Decision
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
@@ -61,18 +62,14 @@ class Epochs(Invariant):
                 pass
 
     def _fact(self, event: ProviderFact) -> None:
+        provider: str | None
         match event:
-            case (
-                Request.Intended()
-                | Instance.Granted()
-                | Grant.Granted()
-                | Orphan.Found()
-                | Decision.Made()
-            ):
-                self._provider_of[event.originator_id] = event.provider
+            case Decision.Made() | Evidence.Kept():  # nothing follows them
+                provider = event.provider
+            case Request.Intended() | Instance.Granted() | Grant.Granted() | Orphan.Found():
+                provider = self._provider_of[event.originator_id] = event.provider
             case _:
-                pass
-        provider = self._provider_of.get(event.originator_id)
+                provider = self._provider_of.get(event.originator_id)
         if provider is None:
             self._find("its first event, which names the provider, is missing")
             return
