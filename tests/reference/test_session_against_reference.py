@@ -5,7 +5,7 @@
 
 import json
 from random import Random
-from typing import Any, cast
+from typing import cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,14 +76,14 @@ def test_the_same_snapshot_gives_the_same_bytes_whatever_the_order_of_its_lists(
     assert run_session(Snapshot.from_json(shuffled), trace=True).to_json() == first
 
 
-def _shuffled(value: Any, chance: Random) -> Any:
+def _shuffled(value: object, chance: Random) -> object:
     """Return a document with every list and every object in another order; pairs of numbers stay pairs."""
     if isinstance(value, dict):
-        entries = list(cast(dict[str, Any], value).items())
+        entries = list(cast(dict[str, object], value).items())
         chance.shuffle(entries)
         return {name: _shuffled(entry, chance) for name, entry in entries}
     if isinstance(value, list):
-        items: list[Any] = [_shuffled(entry, chance) for entry in cast(list[Any], value)]
+        items = [_shuffled(entry, chance) for entry in cast(list[object], value)]
         if not all(isinstance(entry, int) for entry in items):
             chance.shuffle(items)
         return items

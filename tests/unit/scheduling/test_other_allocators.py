@@ -160,7 +160,7 @@ def _uneven(core: State, attempt: Attempt) -> ListedPlans:
 
 @given(
     st.lists(st.integers(1, 5), max_size=3),
-    st.lists(st.integers(2, 6), min_size=1, max_size=4),
+    st.lists(st.integers(1, 6), min_size=1, max_size=4),
     st.lists(st.integers(1, 6), min_size=1, max_size=2),
     st.sampled_from(["", "rusage[mem=2]", "rusage[lic=1/host]", "order[-slots]"]),
 )
@@ -171,7 +171,7 @@ def test_demand_for_jobs_of_another_allocator_is_enough_for_all_of_them_to_start
         hosts=[host(f"h{n}", slots=many, mem=9) for n, many in enumerate(hosts)],
         shared=[{"name": "lic", "total": 50}],
         pending=[
-            job(f"{n}", tasks=(many, many), resreq=resreq, allocator="mine")
+            job(f"{n}", tasks=(many, many), resreq=resreq, allocator=None if n == 1 else "mine")
             for n, many in enumerate(tasks)
         ],
         catalog={
