@@ -1,5 +1,6 @@
 """A simulation killed at any moment (SIGKILL) leaves a log that opens, verifies and rebuilds."""
 
+import os
 import random
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from xce.projections.all import Projections
 #: Longest that a run takes from the moment its log is there, in seconds, on a slow machine.
 RUN_S = 1.0
 START_LIMIT_S = 60
-TIMES = 50
+TIMES = int(os.environ.get("XCE_KILLS", "20"))
 
 
 def run_and_kill(folder: Path, delay_s: float) -> Path:
