@@ -5,11 +5,9 @@ that the intent was written under; an answer is recorded before the next call. W
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from threading import Lock
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -17,23 +15,23 @@ from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.provisioner.books import Books, is_about_the_lease
 from xce.adapters.provisioner.hearing import Heard, record_of
 from xce.adapters.provisioner.supplies import ask_of, capabilities_of, inventory_of, policy_of
+from xce.adapters.provisioner.waiting import Waiting
 from xce.domain.engine.calls import (
     AnyCall,
     AskCall,
     Call,
-    GiveBackCall,
     ListCall,
     StatusCall,
     Step,
     make,
 )
 from xce.domain.engine.commands import Command, DescribeProvider, RefuseRequest
-from xce.domain.engine.polling import Underway, is_unknown, taken_back
+from xce.domain.engine.polling import is_unknown, taken_back
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
 from xce.domain.errors import AdapterError, RejectedError, TransientError
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import Inventory, PolicySettings
+from xce.domain.formats.policy import InstanceEntry, Inventory, PolicySettings
 from xce.domain.formats.rest import Supply
 from xce.domain.ports import Clock, FullProvider, IdSource
 from xce.domain.provisioning.drain import DrainState
@@ -41,6 +39,8 @@ from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
 
 _LOG = structlog.get_logger("xce.provisioner")
+#: Machines of one question whether they are taken back.
+CHECKED_TOGETHER: Final = 100
 #: States of machines that a provider may take back.
 _THERE = frozenset({InstanceState.STARTING, InstanceState.JOINED, InstanceState.DRAINING})
 
@@ -101,9 +101,11 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Queued:
-    epoch: int
-    call: AnyCall
+class _Check:
+    """Machines that may be taken back: their names, by the provider's id."""
+
+    machines: dict[str, str]
+    instances: tuple[InstanceEntry, ...]
 
 
 class Driver:
@@ -121,10 +123,8 @@ class Driver:
         self._heard = heard or Heard()
         self._provider = provider
         self._around = around
-        self._queue: deque[_Queued] = deque()
-        self._asks: set[str] = set()
-        self._returns: set[str] = set()
-        self._lock = Lock()
+        self._calls = Waiting()
+        self._to_check: deque[_Check] = deque()
         self._wrote_s = float("-inf")
         self._sightings = Sightings()
 
@@ -140,17 +140,16 @@ class Driver:
         epoch = self._around.leases.epoch(self.name)
         if epoch is None:
             return False
-        self._announce(step.calls)
+        self._calls.announce(step.calls)
         try:
             done = not step.commands or self._recorded(step, epoch, insist=insist)
         except BaseException:
-            self._forget(step.calls)
+            self._calls.forget(step.calls)
             raise
         if not done:
-            self._forget(step.calls)
-        elif step.calls:
-            with self._lock:
-                self._queue.extend(_Queued(epoch, call) for call in step.calls)
+            self._calls.forget(step.calls)
+        else:
+            self._calls.put(epoch, step.calls)
         return self._around.leases.epoch(self.name) is not None
 
     def _recorded(self, step: Step, epoch: int, *, insist: bool) -> bool:
@@ -168,7 +167,7 @@ class Driver:
                 why=str(error),
             )
             if step.otherwise:
-                return self._recorded(Step(step.otherwise), epoch, insist=insist) and False
+                self._recorded(Step(step.otherwise), epoch, insist=insist)
             return False
         except TransientError as error:
             # Perhaps it is recorded all the same: a poll will find it, and look up what became of it.
@@ -198,15 +197,14 @@ class Driver:
     @property
     def waiting(self) -> int:
         """How many calls wait."""
-        with self._lock:
-            return len(self._queue)
+        return len(self._calls)
 
     def begin(self, before: int | None, epoch: int) -> None:
         """A lease epoch begins for us; what waits under an earlier one is not carried out.
 
         Where no one else can have held the lease in between, asks that waited were surely never made, and are ended.
         """
-        waiting = self._take_all()
+        waiting = self._calls.take_all()
         self._sightings = Sightings()
         if before is not None and epoch == before + 1:
             self._end_unmade(tag for old, tag in waiting if old == before)
@@ -214,20 +212,7 @@ class Driver:
     def withdraw(self) -> None:
         """End the requests whose asks still wait: we stop, and know that they were never made."""
         now = self._around.leases.epoch(self.name)
-        self._end_unmade(tag for epoch, tag in self._take_all() if epoch == now)
-
-    def _take_all(self) -> list[tuple[int, str]]:
-        """Empty the queue; return the tags of its asks with their epochs."""
-        with self._lock:
-            tags = [
-                (one.epoch, one.call.ask.tag)
-                for one in self._queue
-                if isinstance(one.call, AskCall)
-            ]
-            self._queue.clear()
-            self._asks.clear()
-            self._returns.clear()
-            return tags
+        self._end_unmade(tag for epoch, tag in self._calls.take_all() if epoch == now)
 
     def _end_unmade(self, tags: Iterable[str]) -> None:
         why = "the provisioner stopped, or lost its lease, before it asked"
@@ -236,7 +221,7 @@ class Driver:
 
     def work(self) -> bool:
         """Make the next call that waits, and record its answer; return whether there was one."""
-        batch = self._next()
+        batch = self._calls.next()
         if not batch:
             return False
         epoch, calls = batch[0].epoch, [one.call for one in batch]
@@ -251,40 +236,8 @@ class Driver:
             else:
                 self._call(first)
         finally:
-            self._forget(calls)
+            self._calls.forget(calls)
         return True
-
-    def _next(self) -> list[_Queued]:
-        """Return the next call; of status calls, all that follow one another."""
-        with self._lock:
-            if not self._queue:
-                return []
-            batch = [self._queue.popleft()]
-            while (
-                isinstance(batch[0].call, StatusCall)
-                and self._queue
-                and isinstance(self._queue[0].call, StatusCall)
-                and self._queue[0].epoch == batch[0].epoch
-            ):
-                batch.append(self._queue.popleft())
-            return batch
-
-    def _announce(self, calls: Iterable[AnyCall]) -> None:
-        """Say what we are at before it is durable: a poll in between must not take it for something left by the dead."""
-        with self._lock:
-            for call in calls:
-                if isinstance(call, AskCall):
-                    self._asks.add(call.ask.tag)
-                elif isinstance(call, GiveBackCall):
-                    self._returns.add(call.return_id)
-
-    def _forget(self, calls: Iterable[AnyCall]) -> None:
-        with self._lock:
-            for call in calls:
-                if isinstance(call, AskCall):
-                    self._asks.discard(call.ask.tag)
-                elif isinstance(call, GiveBackCall):
-                    self._returns.discard(call.return_id)
 
     # ----------------------------------------------------------------------- calls
     def _call(self, call: Call) -> None:
@@ -321,15 +274,19 @@ class Driver:
             self._follow(around.engine.answered(call, answer, around.clock.now(), around.policy))
 
     def _follow(self, steps: Iterable[Step]) -> None:
-        """Record what follows from an answer, the first of it together with what was really said."""
+        """Record what follows from an answer."""
+        for step in self._with_evidence(steps):
+            if not self._submit(step, insist=True):
+                return
+
+    def _with_evidence(self, steps: Iterable[Step]) -> Iterator[Step]:
+        """Yield the steps, the first of them with what was really said."""
         said = tuple(
             record_of(one, self.name, self._around.ids.next_id("E")) for one in self._heard.take()
         )
         for step in steps:
-            with_evidence = replace(step, commands=(*step.commands, *said)) if said else step
-            said = ()
-            if not self._submit(with_evidence, insist=True):
-                return
+            yield replace(step, commands=(*step.commands, *said)) if step.commands else step
+            said = () if step.commands else said
 
     def _answered(self, call: AnyCall, outcome: str, began: float) -> None:
         seconds = self._around.elapsed_s() - began
@@ -364,8 +321,6 @@ class Driver:
         inventory = inventory_of(supply, self.name)
         self._recall(inventory)
         now = around.clock.now()
-        with self._lock:
-            underway = Underway(frozenset(self._asks), frozenset(self._returns))
         able = capabilities_of(supply, self.name)
         steps = around.engine.poll(
             inventory,
@@ -373,11 +328,12 @@ class Driver:
             policy_of(around.policy, supply),
             lifecycle=around.lifecycle,
             capabilities={self.name: able},
-            underway=underway,
+            underway=self._calls.underway(),
         )
         self.submit(steps)
         self._give_back_what_is_empty(supply, inventory)
-        self._ask_for_take_backs(inventory, now)
+        if not self._to_check:
+            self._to_check.extend(_checks(inventory))
 
     def _recall(self, inventory: Inventory) -> None:
         """Find the answers that a predecessor on this machine has heard and not recorded."""
@@ -385,10 +341,10 @@ class Driver:
         for entry in inventory.requests:
             if entry.state is not RequestState.INTENDED or not is_unknown(entry):
                 continue
-            with self._lock:
-                if entry.id in self._asks:
-                    continue
+            if entry.id in self._calls.underway().asks:
+                continue
             call = AskCall(self.name, ask_of(entry))
+            self._heard.take()
             try:
                 answer = self._provider.recall(entry.id, entry.kind)
             except AdapterError as error:
@@ -414,21 +370,23 @@ class Driver:
         if empty and not supply.site.frozen:
             self.submit(self._around.engine.looked(empty, inventory))
 
-    def _ask_for_take_backs(self, inventory: Inventory, now: datetime) -> None:
-        there = {
-            entry.machine: entry.name or entry.machine
-            for entry in inventory.instances
-            if entry.state in _THERE and entry.machine is not None
-        }
-        if not there or self._around.leases.epoch(self.name) is None:
-            return
+    def check_some(self) -> bool:
+        """Ask which of some machines the provider takes back; return whether there were any to ask about.
+
+        A part at a time, so that with many machines an ask does not wait for all of them.
+        """
+        if not self._to_check or self._around.leases.epoch(self.name) is None:
+            return False
+        check = self._to_check.popleft()
+        now = self._around.clock.now()
         try:
-            notices = self._provider.take_backs(there, now)
+            notices = self._provider.take_backs(check.machines, now)
         except AdapterError as error:
             _LOG.warning("take-backs unknown", provider=self.name, error=str(error))
-            return
+            return True
         if notices:
-            self.submit(taken_back(notices, inventory.instances, now))
+            self.submit(taken_back(notices, check.instances, now))
+        return True
 
     def reconcile(self) -> None:
         """Compare what the provider has with what we have."""
@@ -439,6 +397,7 @@ class Driver:
         orphans = around.books.orphans(self.name)
         asked_at, began = around.clock.now(), around.elapsed_s()
         call = ListCall(self.name)
+        self._heard.take()
         try:
             holdings = self._provider.holdings(asked_at)
         except AdapterError as error:
@@ -448,8 +407,6 @@ class Driver:
         if holdings is None:
             return
         self._answered(call, f"{len(holdings)} held", began)
-        with self._lock:
-            asking = frozenset(self._asks)
         steps, self._sightings = reconcile(
             Listing(self.name, holdings, asked_at),
             inventory,
@@ -457,12 +414,12 @@ class Driver:
             around.ids,
             lifecycle=around.lifecycle,
             orphans=orphans,
-            asking=asking,
+            asking=self._calls.underway().asks,
         )
         around.watch.held_back(self.name, self._sightings.held)
         if self._sightings.held is not None:
             _LOG.error("losses held back", provider=self.name, why=self._sightings.held)
-        self.submit(steps)
+        self.submit(self._with_evidence(steps))
 
     @property
     def is_unsettled(self) -> bool:
@@ -486,6 +443,18 @@ class Driver:
             self.name, "DescribeCall", "answered", self._around.elapsed_s() - began
         )
         self.submit((Step((DescribeProvider(description),)),))
+
+
+def _checks(inventory: Inventory) -> Iterator[_Check]:
+    there = [
+        entry
+        for entry in inventory.instances
+        if entry.state in _THERE and entry.machine is not None
+    ]
+    for start in range(0, len(there), CHECKED_TOGETHER):
+        some = tuple(there[start : start + CHECKED_TOGETHER])
+        names = {entry.machine: entry.name or entry.machine for entry in some if entry.machine}
+        yield _Check(names, some)
 
 
 def _subject(call: AnyCall) -> str:

@@ -91,12 +91,12 @@ def token_of(link: ControllerLink) -> str | None:
     if link.token_file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:
-        token = Path(link.token_file).read_text("utf-8").strip()
+        words = Path(link.token_file).read_text("utf-8").split()
     except (OSError, ValueError) as error:
         raise InputError.of(link.token_file, f"cannot be read: {error}") from None
-    if not token:
+    if not words:
         raise InputError.of(link.token_file, "is empty; wanted a token")
-    return token
+    return words[-1]  # alone, or as xce controller token showed it
 
 
 def client_of(link: ControllerLink, *, attempts: int = ATTEMPTS) -> Client:

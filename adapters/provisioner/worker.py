@@ -89,7 +89,7 @@ class Worker:
         if self.driver.work():
             return
         wait_s = self._next_due()
-        if wait_s > 0:
+        if wait_s > 0 and not self.driver.check_some():
             self._news.wait(wait_s)
 
     def _begin_anew(self) -> None:

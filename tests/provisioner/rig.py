@@ -250,7 +250,7 @@ class Process:
         self.work()
 
     def work(self) -> None:
-        while self.driver.work():
+        while self.driver.work() or self.driver.check_some():
             pass
 
     def tick(self) -> None:
