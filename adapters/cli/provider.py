@@ -1,10 +1,13 @@
 """``xce provider``: check a folder of scripts against the contract, and install those that come with the package."""
 
 import secrets
+import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -90,7 +93,10 @@ def check(
         call_limit=timedelta(seconds=call_limit),
     )
     wait_s = wait or min(max(_WAIT_CALLS * call_limit, _WAIT_S[0]), _WAIT_S[1])
-    with tempfile.TemporaryDirectory(prefix="xce-check-", ignore_cleanup_errors=True) as kept:
+    with (
+        _ended_in_order(),
+        tempfile.TemporaryDirectory(prefix="xce-check-", ignore_cleanup_errors=True) as kept,
+    ):
         report = check_provider(
             settings, Path(kept), wait_s=wait_s, tag=f"check-{secrets.token_hex(6)}"
         )
@@ -144,6 +150,20 @@ def _summary(report: CheckReport) -> Iterator[str]:
     if report.left:
         yield "left at the provider; see to it by hand:"
         yield from (f"  {one}" for one in report.left)
+
+
+@contextmanager
+def _ended_in_order() -> Generator[None, None, None]:
+    """Take a request to end for one from the keyboard: what was made is given back, and no script is left running."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _name_of(folder: Path) -> str:

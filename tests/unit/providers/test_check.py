@@ -105,7 +105,7 @@ def test_a_request_that_never_ends_is_killed_and_what_it_made_goes_back(
 
 
 def test_a_request_that_runs_for_ever_is_found_out(tmp_path: Path) -> None:
-    simulated(tmp_path, [{"fault": "stuck", "script": "requestMachines"}], resources=[])
+    simulated(tmp_path, [{"fault": "stuck", "script": "requestMachines"}], Knows.NEITHER)
 
     assert "status" in broken(checked(tmp_path, wait_s=2))
 
