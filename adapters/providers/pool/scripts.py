@@ -40,14 +40,6 @@ class _Face:
         self._provider = PoolProvider(book, site)
         self._now = now
 
-    def templates(self, _given: dict[str, Any]) -> dict[str, Any]:
-        """Say that there are no hosts."""
-        return {"templates": [], "message": "a licence pool has no hosts"}
-
-    def no_machines(self, _given: dict[str, Any]) -> dict[str, Any]:
-        """Refuse what is about hosts."""
-        raise _RefusedError("Error Code: UnknownItem: a licence pool has no hosts")
-
     def description(self, _given: dict[str, Any]) -> dict[str, Any]:
         """Say what it can."""
         made = self._provider.describe(self._now)
@@ -162,14 +154,6 @@ class _Face:
         loans = self._book.holdings(self._site, self._now)
         return {"grants": [{**_grant(loan, loan.left), "requestTag": loan.tag} for loan in loans]}
 
-    def machines(self, _given: dict[str, Any]) -> dict[str, Any]:
-        """List no machines."""
-        return {"machines": []}
-
-    def take_backs(self, _given: dict[str, Any]) -> dict[str, Any]:
-        """Take no machines back."""
-        return {"requests": [], "message": ""}
-
     def observe(self, _given: dict[str, Any]) -> dict[str, Any]:
         """Say what is issued to the site; what of it is in use a pool does not see."""
         held: dict[str, int] = {}
@@ -178,18 +162,14 @@ class _Face:
         return {"resources": [{"name": name, "issued": amount} for name, amount in held.items()]}
 
 
+#: Those about hosts are not there: an empty list of templates would mean that nothing is known now.
 SCRIPTS: Final[dict[str, Callable[[_Face, dict[str, Any]], dict[str, Any]]]] = {
-    "getAvailableTemplates": _Face.templates,
-    "requestMachines": _Face.no_machines,
     "getRequestStatus": _Face.status,
-    "requestReturnMachines": _Face.no_machines,
-    "getReturnRequests": _Face.take_backs,
     "getProviderDescription": _Face.description,
     "getAvailableResources": _Face.resources,
     "requestResources": _Face.request,
     "requestReturnResources": _Face.give_back,
     "listGrants": _Face.grants,
-    "listMachines": _Face.machines,
     "observeResources": _Face.observe,
 }
 
