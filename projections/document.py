@@ -2,23 +2,29 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from xce.domain.policy import money
 from xce.domain.values import write_duration
 from xce.projections.all import Projections
+from xce.projections.drains import DrainRow
 from xce.projections.leases import LeaseRow
+from xce.projections.reasons import OrphanRow, SiteRow
 from xce.projections.spending import SpendingLine
 from xce.projections.totals import SharedTotal
+
+_PLAIN: Final[TypeAdapter[DrainRow | OrphanRow | SiteRow]] = TypeAdapter(
+    DrainRow | OrphanRow | SiteRow
+)
 
 #: JSON.
 Document = dict[str, Any]
 
 
 def document_of(projections: Projections, now: datetime | None) -> Document:
-    """Return totals, inventory, catalog, spending and leases by name.
+    """Return totals, inventory, catalog, spending, leases, drains, orphans and the site by name.
 
     Args:
         projections: at some position.
@@ -30,6 +36,12 @@ def document_of(projections: Projections, now: datetime | None) -> Document:
         "catalog": {} if now is None else _catalog(projections, now),
         "spending": {} if now is None else _spending(projections, now),
         "leases": {row.provider: _lease(row) for row in projections.leases.rows()},
+        "drains": {row.host: _plain(row, "host") for row in projections.drains.rows()},
+        "orphans": {
+            f"{row.provider}/{row.theirs}": _plain(row, "provider", "theirs")
+            for row in projections.reasons.orphans()
+        },
+        "site": {} if now is None else _plain(projections.reasons.site),
     }
 
 
@@ -94,6 +106,11 @@ def _lease(row: LeaseRow) -> Document:
         "term": write_duration(row.term),
         "since": row.since.isoformat().replace("+00:00", "Z"),
     }
+
+
+def _plain(row: DrainRow | OrphanRow | SiteRow, *without: str) -> Document:
+    made: Document = _PLAIN.dump_python(row, mode="json")
+    return {name: value for name, value in made.items() if name not in without}
 
 
 def _without(model: BaseModel, name: str) -> Document:

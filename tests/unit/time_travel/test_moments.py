@@ -80,6 +80,9 @@ def test_before_the_first_event_there_is_nothing(log: StoredLog) -> None:
         "catalog": {},
         "spending": {},
         "leases": {},
+        "drains": {},
+        "orphans": {},
+        "site": {},
         "aggregates": {},
     }
     assert (moment.now, moment.events, moment.states) == (None, {}, {})
