@@ -40,10 +40,10 @@ class RequestRow:
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it lives and nothing more can come; of one that was given up, the provider was not asked to the end."""
+        """Whether nothing of it lives and nothing more can come; one that was given up is not over until it is settled."""
         if self.live > 0 or self.state in OPEN:
             return False
-        return self.settled or self.theirs is None or self.state not in GIVEN_UP
+        return self.settled or self.state not in GIVEN_UP
 
     @property
     def open(self) -> int:

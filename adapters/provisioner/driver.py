@@ -5,7 +5,7 @@ that the intent was written under; an answer is recorded before the next call. W
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -36,7 +36,7 @@ from xce.domain.formats.rest import Supply
 from xce.domain.ports import Clock, FullProvider, IdSource
 from xce.domain.provisioning.drain import DrainState
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.provisioning.request import RequestState
+from xce.domain.provisioning.request import OPEN, RequestState
 
 _LOG = structlog.get_logger("xce.provisioner")
 #: Machines of one question whether they are taken back.
@@ -199,6 +199,11 @@ class Driver:
         """How many calls wait."""
         return len(self._calls)
 
+    @property
+    def asking(self) -> Collection[str]:
+        """Tags of the asks that wait, or are being made."""
+        return self._calls.underway().asks
+
     def begin(self, before: int | None, epoch: int) -> None:
         """A lease epoch begins for us; what waits under an earlier one is not carried out.
 
@@ -244,6 +249,8 @@ class Driver:
         around = self._around
         began = around.elapsed_s()
         self._heard.take()  # what was said before led to nothing
+        if isinstance(call, AskCall) and not self._is_wanted(call.ask.tag):
+            return
         try:
             answer = make(call, self._provider, around.clock.now())
         except AdapterError as error:
@@ -254,6 +261,15 @@ class Driver:
             self._answered(call, type(answer).__name__.lower(), began)
             following = around.engine.answered(call, answer, around.clock.now(), around.policy)
         self._follow(following)
+
+    def _is_wanted(self, tag: str) -> bool:
+        """Return whether a request is still open: its ask may have waited past its deadline."""
+        try:
+            supply = self._around.books.supply(self._around.elapsed_s())
+        except AdapterError:
+            return True  # its intent is durable, and we may act
+        known = (one.state for one in supply.inventory.requests if one.id == tag)
+        return next(known, RequestState.FAILED) in OPEN
 
     def _ask_status(self, calls: Sequence[StatusCall]) -> None:
         around = self._around

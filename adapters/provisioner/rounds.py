@@ -136,7 +136,8 @@ class Rounds:
         """
         supply = self._books.supply(self._elapsed_s())
         inputs, digest = self.inputs(supply)
-        decisions, steps = self._engine.round(inputs, digest)
+        asking = frozenset[str]().union(*(one.asking for one in self._drivers.values()))
+        decisions, steps = self._engine.round(inputs, digest, asking)
         self._say(decisions)
         by_provider: dict[str, list[Step]] = {}
         for step in steps:

@@ -201,8 +201,8 @@ def _settled(
     requests: Iterable[RequestEntry], now: datetime, lifecycle: LifecycleSettings
 ) -> Iterator[Step]:
     for entry in requests:
-        given_up = entry.state in GIVEN_UP and entry.provider_request_id is not None
-        if given_up and not entry.settled and _too_late(entry, now, lifecycle):
+        given_up = entry.state in GIVEN_UP and not entry.settled
+        if given_up and _too_late(entry, now, lifecycle):
             yield Step((SettleRequest(entry.id, "its provider was asked to no end"),))
 
 

@@ -6,7 +6,7 @@ moment and started elsewhere goes on from the log alone. The driver (a daemon, o
 comes back as a message. What is due is in ``polling``, what a listing means in ``reconciliation``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -114,20 +114,34 @@ class Provisioner:
 
     # ------------------------------------------------------------ a policy round
     def round(
-        self, inputs: PolicyInput, digest: str | None = None
+        self,
+        inputs: PolicyInput,
+        digest: str | None = None,
+        asking: Collection[str] = frozenset(),
     ) -> tuple[tuple[Decision, ...], Steps]:
-        """Decide, and return the decisions with what they lead to; ``digest`` is that of the session result."""
+        """Decide, and return the decisions with what they lead to.
+
+        Args:
+            inputs: what is known.
+            digest: of the session result that the demand is of.
+            asking: tags of the asks that this process is at.
+        """
         decisions = decide(inputs).decisions
         view = _View.of(inputs.inventory)
         steps = tuple(
             step
             for decision in decisions
-            for step in self._carry_out(decision, inputs, view, digest)
+            for step in self._carry_out(decision, inputs, view, digest, asking)
         )
         return decisions, steps
 
     def _carry_out(
-        self, decision: Decision, inputs: PolicyInput, view: "_View", digest: str | None
+        self,
+        decision: Decision,
+        inputs: PolicyInput,
+        view: "_View",
+        digest: str | None,
+        asking: Collection[str],
     ) -> Steps:
         def because(provider: str, *aims: str, amount: int | None = None) -> Command:
             return RecordDecision(
@@ -154,7 +168,7 @@ class Provisioner:
                 )
             case DecisionKind.CANCEL:
                 return tuple(
-                    _give_up(view.requests[request], decision.reason, because)
+                    _give_up(view.requests[request], decision.reason, because, asking)
                     for request in decision.requests
                     if request in view.requests
                 )
@@ -261,10 +275,13 @@ class Provisioner:
         """
         if not isinstance(call, AskCall):
             return ()
-        lost = LoseTrack(call.ask.tag, cut(why))
+        ask, lost = call.ask, LoseTrack(call.ask.tag, cut(why))
+        # Of a request that was given up meanwhile, people are told.
+        late = _never_found_out(call.provider, ask.tag, f"{ask.amount} of {ask.item}")
         if suspect is not None and is_name(suspect):
-            return (Step((lost, AcceptRequest(call.ask.tag, suspect))),)
-        return (Step((lost,)),)
+            found = AcceptRequest(ask.tag, suspect)
+            return (Step((lost, found), otherwise=(found,)),)
+        return (Step((lost,), otherwise=(late,)),)
 
     # -------------------------------------------------------------------- polls
     def poll(
@@ -313,25 +330,24 @@ class _Because(Protocol):
     def __call__(self, provider: str, *aims: str, amount: int | None = None) -> Command: ...
 
 
-def _give_up(entry: RequestEntry, why: str, because: _Because) -> Step:
-    """Count on nothing more; what may have been made without our knowing is a thing for people to look at."""
+def _give_up(entry: RequestEntry, why: str, because: _Because, asking: Collection[str]) -> Step:
+    """Count on nothing more; what may have been made without our knowing is a thing for people to look at.
+
+    An ask that this process is at is not lost: it is not made any more, or its answer is recorded late.
+    """
     commands: list[Command] = [
         GiveUpRequest(entry.id, why),
         because(entry.provider, aggregate_ids.request_id(entry.id), amount=entry.amount),
     ]
-    if is_unknown(entry):
+    if is_unknown(entry) and entry.id not in asking:
         item = entry.template if entry.template is not None else entry.resource
-        commands.append(
-            ReportOrphan(
-                entry.provider,
-                entry.id,
-                OrphanKind.UNKNOWN_TO_US,
-                entry.id,
-                f"what the ask for {entry.amount} of {item} has done was never found out:"
-                " look for it at the provider",
-            )
-        )
+        commands.append(_never_found_out(entry.provider, entry.id, f"{entry.amount} of {item}"))
     return Step(tuple(commands))
+
+
+def _never_found_out(provider: str, request: str, what: str) -> ReportOrphan:
+    why = f"what the ask for {what} has done was never found out: look for it at the provider"
+    return ReportOrphan(provider, request, OrphanKind.UNKNOWN_TO_US, request, why)
 
 
 def _after_refusal(

@@ -450,6 +450,24 @@ def test_asks_that_waited_while_nobody_else_can_have_acted_are_ended_as_never_as
     assert len(all_of(site, Request.Closed)) == closed
 
 
+def test_an_ask_that_waited_past_its_deadline_is_not_made(site: Site) -> None:
+    cloud = Cloud(Means.NEITHER)
+    process = Process(site, cloud)
+    process.begin()
+    site.say(2)
+    process.rounds.once()
+    site.say()
+    for _ in range(16):  # the provider's thread is busy for so long
+        pass_time(site)
+        process.keeper.step()
+    process.rounds.once()
+
+    process.work()
+
+    assert not cloud.machines
+    assert site.orphans() == []
+
+
 def test_while_the_controller_is_away_nothing_is_asked_and_nothing_is_lost(site: Site) -> None:
     cloud = Cloud(Means.TAG)
     process = Process(site, cloud)

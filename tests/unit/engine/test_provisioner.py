@@ -470,6 +470,22 @@ def test_what_was_never_found_out_is_reported_when_it_is_given_up() -> None:
     ]
 
 
+def test_an_ask_that_this_process_is_at_is_given_up_without_an_orphan() -> None:
+    past = unknown().requests[0].model_copy(update={"deadline": NOW})
+
+    _, (step,) = provisioner().round(inputs(Inventory(requests=(past,))), asking={"R1"})
+
+    assert [type(command) for command in step.commands] == [GiveUpRequest, RecordDecision]
+
+
+def test_a_failed_ask_of_a_request_that_was_given_up_meanwhile_is_reported() -> None:
+    (step,) = provisioner().failed(ASK, "timeout")
+
+    (report,) = step.otherwise
+    assert isinstance(report, ReportOrphan)
+    assert report.theirs == "R1"
+
+
 def test_f19_a_suspect_id_is_recorded_and_asked_after() -> None:
     lost = provisioner().failed(ASK, "exit code 1", suspect="add-9")
 
