@@ -49,7 +49,7 @@ def run(
         raise PermanentError(
             f"{error.name} is not installed; install xce with its extra: pip install 'xce[controller]'"
         ) from None
-    service = ControllerService(read_controller_config(config))
+    service = ControllerService(read_controller_config(config), config)
     if check:
         terminal.out.print(f"{config} is fit for use", markup=False, highlight=False)
         return

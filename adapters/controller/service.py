@@ -5,6 +5,7 @@ import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, Final
 
@@ -17,12 +18,12 @@ from xce.adapters.controller.app import COMMON_NAME, ControllerApp
 from xce.adapters.controller.calls import Service
 from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
+from xce.adapters.controller.reload import apply, changes_between, declaration
 from xce.adapters.controller.turn import Turn
 from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
-from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Caller, Role
-from xce.domain.errors import InputError, PermanentError, TransientError
+from xce.domain.errors import InputError, PermanentError, TransientError, XceError
 from xce.domain.formats.controller_config import ControllerConfig, problems
 
 #: Who declares what the configuration has.
@@ -114,13 +115,14 @@ class _Server(uvicorn.Server):
 class ControllerService:
     """One controller process, or the same in a thread of a test."""
 
-    def __init__(self, config: ControllerConfig) -> None:
+    def __init__(self, config: ControllerConfig, source: Path | None = None) -> None:
         """Read tokens and certificates; nothing is opened yet.
 
         Raises:
             InputError: a file is missing or wrong.
         """
         self.config = config
+        self._source = source
         certificates = {
             client.common_name: Caller(client.role, client.name)
             for client in (config.tls.clients if config.tls is not None else ())
@@ -156,6 +158,8 @@ class ControllerService:
             XceError: the log cannot be opened or owned, or the address is taken.
         """
         config = self.config
+        if self._source is not None and current_thread() is main_thread():
+            signal.signal(signal.SIGHUP, self._hang_up)
         metrics = Metrics()
         with open_log(config.log) as log:
             turn = self._turn = Turn(
@@ -182,20 +186,40 @@ class ControllerService:
             self._end_streams()
             self._server.should_exit = True
 
+    def reload(self, source: Path) -> tuple[str, ...]:
+        """Read the configuration and the tokens anew; return what is different. What cannot change at once waits for the next start.
+
+        Raises:
+            InputError: the file is wrong; it lists every problem, and nothing has changed.
+            XceError: this controller is not the primary, or the change cannot be recorded.
+        """
+        new = read_controller_config(source)
+        tokens = read_tokens(Path(new.tokens))
+        live = None if self._turn is None else self._turn.live
+        if live is None:  # one that stands by declares it when it takes over
+            changes = changes_between(self.config, new)
+        else:
+            changes = apply(live, CONFIGURATION, self.config, new)
+        self._gate.replace(tokens)
+        self.config = new
+        return changes
+
+    def _hang_up(self, number: int, frame: FrameType | None) -> None:
+        """Read the configuration anew, outside the signal's handler."""
+        Thread(target=self._reload, name="xce-reload", daemon=True).start()
+
+    def _reload(self) -> None:
+        assert self._source is not None, "the signal is handled only then"
+        try:
+            changes = self.reload(self._source)
+        except XceError as error:
+            _LOG.error("configuration not reloaded", why=str(error), code=error.code)
+        else:
+            _LOG.info("configuration reloaded", changes=list(changes))
+
     def _declare(self, live: LiveController) -> None:
         for pool in self.config.shared:
-            live.submit(
-                CONFIGURATION,
-                DeclareShared(
-                    pool.name,
-                    pool.owned,
-                    pool.provider,
-                    pool.max_borrow,
-                    pool.step,
-                    pool.idle_return_after,
-                    pool.min_hold,
-                ),
-            ).result()
+            live.submit(CONFIGURATION, declaration(pool)).result()
 
     def _serve(self, turn: Turn, metrics: Metrics) -> None:
         config = self.config
