@@ -52,7 +52,7 @@ acceptance: $(READY) ## the session against the plain reference on 2,000 random 
 	HYPOTHESIS_PROFILE=acceptance $(BIN)/python -m pytest -n 2 tests/reference
 
 soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
-	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 $(BIN)/python -m pytest -n 2 tests
+	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 XCE_HISTORIES=10000 $(BIN)/python -m pytest -n 2 tests
 
 BENCHMARKS := resreq demand traces projections log audit lmstat provisioner
 
