@@ -69,6 +69,7 @@ class Pass:
         self.counted: list[Counted] = []
         self.failed: dict[JobClass, Stopped] = {}
         self._fitting: dict[tuple[JobClass, int], list[Option]] = {}
+        self._only: dict[JobClass, tuple[JobClass, ...]] = {}
         self._ahead: Ahead | None = None
         self._room_of: tuple[object, int] = (None, 0)
         self._add(opened)
@@ -144,14 +145,15 @@ class Pass:
 
     def options(self, job: JobClass) -> Iterator[list[Offer]]:
         """Yield new hosts with which a job has a place, the best first; more of them after the fewest."""
-        for tier in self.supply.tiers:
-            for offer in tier:
-                room = self.room[offer.number]
-                fewest = self._fewest(job, offer) if room > 0 else None
-                if fewest is not None:
-                    for hosts in range(len(fewest), min(room, len(fewest) + _MORE) + 1):
-                        yield [offer] * hosts
-        yield from self._mixes(job)
+        for only in self._alternatives(job):
+            for tier in self.supply.tiers:
+                for offer in tier:
+                    room = self.room[offer.number]
+                    fewest = self._fewest(only, offer) if room > 0 else None
+                    if fewest is not None:
+                        for hosts in range(len(fewest), min(room, len(fewest) + _MORE) + 1):
+                            yield [offer] * hosts
+            yield from self._mixes(only)
 
     def _count(self, candidate: Candidate, placed: Placed) -> None:
         commit(self.core, placed)
@@ -165,19 +167,35 @@ class Pass:
         self, candidate: Candidate, all_jobs: Sequence[Candidate], place_in_all: int
     ) -> Placed | None:
         job = candidate.job_class
-        for number in range(len(self.supply.tiers)):
-            options = self._options(job, number)
-            if options:
-                chosen = self._choose(options, number, candidate, all_jobs, place_in_all)
-                self._add([chosen.offer] * len(chosen.used))
-                placed = place(self.core, job, job.least)
-                assert placed is not None, "the fewest hosts that work do work"
-                return placed
-        mix = next(self._mixes(job), None)
-        if mix is None:
+        if self._is_too_wide(job):
             return None
-        self._add(mix)
-        return place(self.core, job, job.least)
+        for each in self._alternatives(job):
+            only = candidate._replace(job_class=each)
+            for number in range(len(self.supply.tiers)):
+                options = self._options(each, number)
+                if options:
+                    chosen = self._choose(options, number, only, all_jobs, place_in_all)
+                    return self._placed_on([chosen.offer] * len(chosen.used), job)
+            mix = next(self._mixes(each), None)
+            if mix is not None:
+                return self._placed_on(mix, job)
+        return None
+
+    def _placed_on(self, offers: Sequence[Offer], job: JobClass) -> Placed:
+        """Open hosts with which a job has a place, and place it."""
+        self._add(offers)
+        placed = place(self.core, job, job.least)
+        assert placed is not None, "the hosts were found to do"
+        return placed
+
+    def _alternatives(self, job: JobClass) -> Sequence[JobClass]:
+        """Return the class once for each alternative, with no other: price never picks the alternative."""
+        if len(job.alternatives) == 1:
+            return (job,)
+        known = self._only.get(job)
+        if known is None:
+            known = self._only[job] = tuple(job.only(each) for each in job.alternatives)
+        return known
 
     def _options(self, job: JobClass, tier: int) -> list[Option]:
         """Return the ways to serve a job with new hosts of one template of a priority."""
@@ -267,6 +285,18 @@ class Pass:
         if len(new) == 1:
             return -(-(tasks - room) // new[0]) if new[0] > 0 else _NEVER
         return 1 if room + sum(new) >= tasks else len(new) + 1
+
+    def _is_too_wide(self, job: JobClass) -> bool:
+        """Return whether all hosts that are there and all new ones together are too few, however a job is split."""
+        if len(job.alternatives) != 1 or len(job.alternatives[0].parts) != 1:
+            return False
+        part = job.alternatives[0].parts[0]
+        tasks = part.tasks or job.least
+        room = self._room_there(job, part, tasks)
+        for tier in self.supply.tiers:
+            for offer in tier:
+                room += self.room[offer.number] * tasks_on_empty(part, offer.kind, tasks)
+        return room < tasks
 
     def _room_there(self, job: JobClass, part: Part, tasks: int) -> int:
         """Return how many tasks of a job all hosts that are there would take, each as one bucket; at most ``tasks``."""

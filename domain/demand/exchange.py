@@ -43,12 +43,15 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
             looked_at += 1
             if looked_at > _SETS_MAX or proof.spent > limit:
                 return kept + best
-            if (
-                price_of(other) < price_of(best)
-                and _has_room(other, used)
-                and proof.holds(other, start)
-            ):
+            if price_of(other) >= price_of(best) or not _has_room(other, used):
+                continue
+            # With the cheap ones first, small jobs leave the dear ones to those that fit nowhere else.
+            cheap_first = sorted(other, key=lambda offer: offer.price or Decimal(0))
+            if proof.holds(other, start):
                 best, found = other, True
+                break
+            if cheap_first != other and proof.holds(cheap_first, start):
+                best, found = cheap_first, True
                 break
     return kept + best
 

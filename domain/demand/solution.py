@@ -271,7 +271,7 @@ class Solver:
                 if offer is chosen:
                     return found
                 settled = self._prime.settled(found.jobs, [offer], found.counts)
-                if settled is not None:
+                if settled is not None and _by_no_later_alternative(settled[1], found.run):
                     found.order = [offer]
                     found.counts, found.run = settled
                     return found
@@ -351,3 +351,11 @@ class Solver:
 
 def _is_cheaper(filling: Filling, other: Filling) -> bool:
     return None not in (filling.price, other.price) and (filling.price or 0) < (other.price or 0)
+
+
+def _by_no_later_alternative(run: Run, other: Run) -> bool:
+    """Return whether each job is placed by the same alternative as in another run, or an earlier one."""
+    return all(
+        placed.alternative.number <= before.alternative.number
+        for placed, before in zip(run.placements, other.placements, strict=True)
+    )

@@ -147,6 +147,7 @@ class Group:
             self._least[block] = amount
             above = block >> _SHIFT
             self._upper[above] = min(self._upper[above], amount)
+            self._low = min(self._low, amount)
         self.head = min(self.head, at)
 
 

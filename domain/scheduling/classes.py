@@ -5,6 +5,7 @@ allocator, exclusive and run limit. Then whatever holds for one of them holds fo
 """
 
 from collections.abc import Mapping
+from copy import copy
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -219,6 +220,12 @@ class JobClass:
             )
             for place, requests in enumerate(wanted.alternatives)
         )
+
+    def only(self, alternative: Alternative) -> "JobClass":
+        """Return the same class with one alternative and no other."""
+        made = copy(self)
+        made.alternatives = (alternative,)
+        return made
 
     def on(self, ground: Ground) -> "JobClass":
         """Return the same class on another ground."""

@@ -258,3 +258,20 @@ def test_a_count_that_is_short_on_every_host_is_named_with_what_is_missing() -> 
     result = run(cloud(template("T", slots=4), shared=pool, pending=pending))
 
     assert why(result) == {"2": "short 1 of lic, not provisionable"}
+
+
+def test_price_picks_the_template_and_not_the_alternative() -> None:
+    dear = template("g", slots=4, gpu=1, price_per_hour="9.0")
+    cheap = template("c", slots=4, price_per_hour="0.1")
+    either = job("1", resreq="{select[gpu]} || {}")
+
+    assert result_order(cloud(dear, cheap, pending=[either])) == [("g", 1)]
+
+
+def test_small_hosts_go_first_where_that_leaves_a_large_one_to_large_jobs() -> None:
+    large = template("t0", slots=8, price_per_hour="0.24", allowed=1)
+    small = template("t1", slots=2, price_per_hour="0.07", allowed=9)
+    dear = template("t2", slots=4, price_per_hour="0.94", allowed=1)
+    pending = [job(str(n), resreq=f"rusage[slots={slots}]") for n, slots in enumerate((4, 2, 4, 2))]
+
+    assert result_order(cloud(large, small, dear, pending=pending)) == [("t1", 2), ("t0", 1)]
