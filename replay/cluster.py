@@ -1,6 +1,6 @@
 """The simulated batch system: hosts, running and pending jobs, and what a snapshot shows of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +40,10 @@ class SimulatedCluster:
         if self._hosts is None:
             self._hosts = (*self._own, *(entry.host for entry in self._provisioned.values()))
         return self._hosts
+
+    def provisioned(self) -> Iterator[Host]:
+        """Yield the hosts that providers created."""
+        return (entry.host for entry in self._provisioned.values())
 
     def taken_changes(
         self,

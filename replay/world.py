@@ -63,6 +63,7 @@ BY: Final = "xce sim"
 #: The lease outlives any simulation: there is nobody to take over.
 LEASE_TERM: Final = timedelta(days=3650)
 _SECOND: Final = timedelta(seconds=1)
+_NO_AMOUNTS: Final = Changes[Shared]()
 #: What brings waiting jobs nearer, and, when none waits, the end. All other events may be attempts that fail for ever.
 _COMING: Final = (Instance.Joined, ElasticResource.Borrowed)
 _GOING: Final = (Instance.Returned, Instance.Lost, Grant.ReturnConfirmed, Grant.Lost)
@@ -137,6 +138,7 @@ class World:
         self.cluster = SimulatedCluster(config.cluster.all_hosts())
         self.now = workload.start
         self._settings = config.policy.settings()
+        self._rated = any(budget.max_asked is not None for budget in config.policy.budgets)
         self._watchers = tuple(watchers)
         self._controller = Controller(log)
         self._primary = log.take_primary()
@@ -268,6 +270,7 @@ class World:
             inventory=self.projections.inventory.view(),
             budgets=self.config.policy.budgets,
             pauses=self.projections.catalog.pauses(self.now),
+            asked=self.projections.asks.view(self.now) if self._rated else (),
             shared=tuple(
                 terms_of(
                     meter,
@@ -329,7 +332,7 @@ class World:
             now=self.now,
             position=self.projections.position,
             hosts=hosts,
-            shared=Changes[Shared].model_construct(removed=(), put=tuple(put), order=None),
+            shared=Changes[Shared](put=tuple(put)) if put else _NO_AMOUNTS,
             running=running,
             pending=pending,
             catalog=supply,
@@ -540,8 +543,8 @@ class World:
     def _plan_next_session(self, result: SessionResult, decisions: tuple[Decision, ...]) -> None:
         """Wake when time alone changes something, and look again while something is held back."""
         idle_after = self.config.session.idle_host_after
-        for host in self.cluster.hosts():
-            if host.instance is not None and host.idle_since is not None:
+        for host in self.cluster.provisioned():
+            if host.idle_since is not None:
                 due = host.idle_since + idle_after
                 if due > self.now:
                     self._wake_at(due)

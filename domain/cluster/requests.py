@@ -101,7 +101,7 @@ class Request:
     """
 
     __slots__ = (
-        "_buckets", "exclusive", "host", "job", "selector", "shared_host", "shared_job", "shared_task", "span",
+        "_buckets", "_rooms", "exclusive", "host", "job", "selector", "shared_host", "shared_job", "shared_task", "span",
         "task", "tasks",
     )  # fmt: skip
 
@@ -127,6 +127,7 @@ class Request:
         self.exclusive = primary.exclusive
         self.tasks = tasks
         self._buckets: dict[int, Amounts] = {}
+        self._rooms: dict[HostKind, int | None] = {}
 
     def bucket(self, tasks: int, *, first: bool) -> Amounts:
         """Return what a bucket of so many tasks takes of its host; ``first``: the first of its plan."""
@@ -145,6 +146,29 @@ class Request:
                 sorted(amounts.items(), key=lambda item: key_of_name(item[0]))
             )
         return known
+
+    def room_on(self, kind: HostKind) -> int | None:
+        """Return how many tasks an empty host of a kind takes as one bucket, limits aside; None: any number."""
+        known = self._rooms.get(kind, -1)
+        if known == -1:
+            if len(self._rooms) >= _REMEMBERED_KINDS:
+                self._rooms.clear()
+            known = self._rooms[kind] = self._room_on(kind)
+        return known
+
+    def _room_on(self, kind: HostKind) -> int | None:
+        selector, totals, once = self.selector, kind.totals, dict(self.host)
+        if not selector.matches(kind) or (selector.same and selector.same_value(kind) is None):
+            return 0
+        if any(totals.get(name, 0) < amount for name, amount in self.host):
+            return 0
+        return min(
+            (
+                max(0, totals.get(name, 0) - once.get(name, 0)) // amount
+                for name, amount in self.task
+            ),
+            default=None,
+        )
 
     def largest_bucket(self, tasks: int) -> int:
         """Return the size of the largest bucket that a plan for so many tasks can have."""

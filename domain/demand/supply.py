@@ -101,19 +101,8 @@ class Supply:
 
 def tasks_on_empty(part: Part, kind: HostKind, tasks: int) -> int:
     """Return how many tasks of a part an empty host of a kind takes as one bucket, limits aside."""
-    request = part.request
-    if not request.selector.matches(kind) or (
-        request.selector.same and request.selector.same_value(kind) is None
-    ):
-        return 0
-    room = tasks
-    once = dict(request.host)
-    for name, amount in once.items():
-        if kind.totals.get(name, 0) < amount:
-            return 0
-    for name, amount in request.task:
-        room = min(room, (kind.totals.get(name, 0) - once.get(name, 0)) // amount)
-    return max(0, room)
+    room = part.request.room_on(kind)
+    return tasks if room is None else min(tasks, room)
 
 
 def most_hosts_of(job: JobClass, kind: HostKind) -> int:

@@ -256,10 +256,11 @@ class Collected(Generic[Item]):
     ``taken`` says it as changes, and begins anew.
     """
 
-    __slots__ = ("_kind", "_new", "_put", "_removed")
+    __slots__ = ("_kind", "_new", "_nothing", "_put", "_removed")
 
     def __init__(self, kind: type[Changes[Item]]) -> None:
         self._kind = kind
+        self._nothing = kind()
         self._removed: dict[str, None] = {}
         self._put: dict[str, Item] = {}
         self._new: set[str] = set()
@@ -285,9 +286,10 @@ class Collected(Generic[Item]):
     def taken(self) -> Changes[Item]:
         """Return what has happened since the last call."""
         if not self._put and not self._removed:
-            return self._kind.model_construct(removed=(), put=(), order=None)
-        changes = self._kind.model_construct(
-            removed=tuple(self._removed), put=tuple(self._put.values()), order=None
+            return self._nothing
+        changes = built(
+            self._kind,
+            {"removed": tuple(self._removed), "put": tuple(self._put.values()), "order": None},
         )
         self._removed, self._put, self._new = {}, {}, set()
         return changes
