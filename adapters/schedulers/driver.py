@@ -6,6 +6,7 @@ system that shows nothing new for too long makes demand unknown, never old.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -15,7 +16,13 @@ from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
 from xce.domain.engine import scheduler
 from xce.domain.engine.scheduler import Reports, SchedulerMemory
-from xce.domain.errors import InputError, NotFoundError, RejectedError, TransientError
+from xce.domain.errors import (
+    ForbiddenError,
+    InputError,
+    NotFoundError,
+    RejectedError,
+    TransientError,
+)
 from xce.domain.formats.rest import Supply
 from xce.domain.formats.scheduler_config import SchedulerConfig
 from xce.domain.formats.session_result import Allocation, SessionResult
@@ -89,7 +96,9 @@ class LiveScheduler:
             except TransientError as error:
                 failures += 1
                 _LOG.warning("round given up", why=str(error), code=error.code, failures=failures)
-            except NotFoundError as error:
+            except ForbiddenError:
+                raise
+            except RejectedError as error:  # of something that has changed meanwhile
                 _LOG.warning("round given up", why=str(error), code=error.code)
             done += 1
             if self._stopped or done == rounds_max:
@@ -206,15 +215,17 @@ class LiveScheduler:
         return {start.job for start in starts if any(one.name in less for one in start.shared)}
 
     def _publish(self, snapshot: Snapshot, result: SessionResult) -> None:
-        try:
-            self._client.post_snapshot(snapshot)
-            self._client.publish_session(result)
-        except NotFoundError:
-            raise
-        except RejectedError as error:
-            if error.code in ("forbidden",):
+        """Post the snapshot and the result; one that the controller does not take keeps the other from nobody."""
+        for what, call in (
+            ("snapshot", partial(self._client.post_snapshot, snapshot)),
+            ("session", partial(self._client.publish_session, result)),
+        ):
+            try:
+                call()
+            except ForbiddenError:
                 raise
-            _LOG.warning("session not published", why=str(error))
+            except (RejectedError, InputError) as error:
+                _LOG.warning("not published", what=what, why=str(error), code=error.code)
 
     def _is_gone(self, instance: str) -> bool:
         """Return whether the log has an instance as gone; one that it never had is none of ours."""

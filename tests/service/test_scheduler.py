@@ -18,9 +18,9 @@ from xce.adapters.schedulers.driver import LiveScheduler, Round
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
 from xce.adapters.schedulers.service import SchedulerService
 from xce.domain.engine.messages import Role
-from xce.domain.errors import ForbiddenError, TransientError
+from xce.domain.errors import ForbiddenError, RejectedError, TransientError
 from xce.domain.formats.scheduler_config import SchedulerConfig
-from xce.domain.formats.snapshot import Host, HostState, PendingJob
+from xce.domain.formats.snapshot import Host, HostState, PendingJob, Snapshot
 from xce.replay.recording import verify
 
 HOUR = timedelta(hours=1)
@@ -230,6 +230,20 @@ def test_a_view_that_does_not_fit_runs_no_session_and_the_driver_goes_on(site: S
     assert site.driver.round() is None
 
     assert good(site.cloud.get("/v1/session"))["result"] is None
+
+
+def test_a_snapshot_that_is_not_taken_keeps_the_demand_from_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(client: Client, snapshot: Snapshot) -> None:
+        raise RejectedError("the snapshot is too large")
+
+    monkeypatch.setattr(Client, "post_snapshot", refuse)
+    site.submit(3)
+
+    site.round()
+
+    assert good(site.cloud.get("/v1/session"))["result"]["demand"]["order"] == [["c4", 1]]
 
 
 # ---------------------------------------------------------------------- the process
