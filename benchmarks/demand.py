@@ -4,7 +4,7 @@ The inputs are those that peers were measured on (``bench/workload.py`` beside t
 no host is there. CPU seconds are of ``run_session`` alone, after imports and parsing, the best of a few runs; the input is frozen out of garbage
 collection. Of these, what making the models of the result takes is printed apart, and growth is of the rest. The price is of the demanded hosts per
 hour, over the fractional lower bound; nothing that fits may be left unplaced. Ray's figures are from ``bench/peers.jsonl``, measured on another day;
-where Ray is installed (the extra ``bench``) its scheduler runs side by side with ``--ray JOBS``, on the inputs of so many jobs.
+``benchmarks.ray_side`` runs its scheduler side by side with ours.
 """
 
 import argparse
@@ -22,8 +22,9 @@ from itertools import pairwise
 from math import log
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Self
 
+from xce.domain.demand import finalise
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import (
     Catalog,
@@ -38,7 +39,6 @@ from xce.domain.formats.snapshot import (
     Tasks,
     Template,
 )
-from xce.domain.demand import finalise
 from xce.domain.scheduling import session
 
 NOW: Final = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -132,7 +132,7 @@ class Stopwatch:
         self._kept: list[Callable[..., Any]] = []
         self.seconds = 0.0
 
-    def __enter__(self) -> "Stopwatch":
+    def __enter__(self) -> Self:
         """Take the places of the functions."""
         for module, name in self._functions:
             self._kept.append(getattr(module, name))
