@@ -25,19 +25,11 @@ from tenacity import (
     wait_random,
 )
 
+from xce.adapters.client_errors import error_of
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.wire import write_command
 from xce.domain.errors import (
-    ForbiddenError,
-    InputError,
-    KeyReusedError,
-    LeaseHeldError,
-    NotFoundError,
-    PermanentError,
-    Problem,
-    RejectedError,
     TransientError,
-    XceError,
 )
 from xce.domain.formats.base import Format
 from xce.domain.formats.observation import Observation
@@ -64,7 +56,6 @@ from xce.domain.formats.rest import (
     OrderAnswer,
     OrphanEntry,
     OrphanPage,
-    ProblemAnswer,
     ProviderEntry,
     ProviderPage,
     RequestPage,
@@ -85,26 +76,6 @@ ATTEMPTS: Final = 36
 WAIT_MAX_S: Final = 1.0
 #: Silence of a stream after which it is opened again; the controller says something every 15 s.
 SILENCE_S: Final = 45.0
-
-_ERRORS: Final[dict[str, type[RejectedError]]] = {
-    "forbidden": ForbiddenError,
-    "not-found": NotFoundError,
-    "key-reused": KeyReusedError,
-    "lease-held": LeaseHeldError,
-}
-
-
-class CallError(RejectedError):
-    """The controller refused a call.
-
-    Attributes:
-        code: the problem's code.
-    """
-
-    def __init__(self, problem: ProblemAnswer) -> None:
-        super().__init__(f"{problem.detail} (request {problem.request_id})")
-        self.code = problem.code
-        self.problem = problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,7 +359,7 @@ class Client:
                 ) as response:
                     if response.status_code != 200:
                         response.read()
-                        raise _error_of(response)
+                        raise error_of(response)
                     for pushed in _messages(response.iter_lines()):
                         failures = 0
                         if pushed.event is not None:
@@ -460,7 +431,7 @@ class Client:
             return response
         if response.status_code == 503:
             self._next_address()
-        raise _error_of(response)
+        raise error_of(response)
 
     def _next_address(self) -> None:
         self._current = (self._current + 1) % len(self._addresses)
@@ -482,22 +453,3 @@ def _messages(lines: Iterable[str]) -> Iterator[Pushed]:
             kind = value.strip()
         elif name == "data":
             data = value.removeprefix(" ")
-
-
-def _error_of(response: httpx.Response) -> XceError:
-    """Return the error that a response stands for."""
-    try:
-        problem = ProblemAnswer.from_json(response.content, "the answer")
-    except InputError:
-        message = f"{response.status_code} without a problem document; is this a controller?"
-        return TransientError(message) if response.status_code >= 502 else PermanentError(message)
-    if response.status_code in (429, 503):
-        return TransientError(f"{problem.detail} ({problem.code})")
-    if problem.problems:
-        return InputError(
-            "the message", [Problem(each.message, each.path) for each in problem.problems]
-        )
-    if response.status_code == 500:
-        return PermanentError(f"{problem.detail} (request {problem.request_id})")
-    known = _ERRORS.get(problem.code)
-    return CallError(problem) if known is None else known(problem.detail)

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from tests.service.running import NAMES, TOKENS, Running
-from xce.adapters.client import CallError, Client
+from xce.adapters.client import Client
+from xce.adapters.client_errors import CallError
 from xce.domain.engine.commands import AcceptRequest, OpenRequest, TakeLease
 from xce.domain.engine.messages import Role
 from xce.domain.errors import (
