@@ -16,6 +16,7 @@ from xce.domain.formats.snapshot import Snapshot
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.request import Request
+from xce.domain.scheduling.session import run_session
 from xce.projections.all import Projections, RebuiltProjections
 from xce.replay.workloads.eda_day import eda_day
 
@@ -165,6 +166,19 @@ def test_no_snapshot_counts_a_host_as_joined_and_in_flight() -> None:
         assert joined.isdisjoint(host.id for host in snapshot.catalog.in_flight.hosts)
 
     finish(demo_config(), eda_day(7), look=look)
+
+
+def test_every_session_has_the_bytes_of_a_fresh_one_though_the_driver_goes_by_deltas() -> None:
+    """M6: what is kept from one session to the next changes no byte."""
+    differ: list[str] = []
+
+    def look(snapshot: Snapshot, result: SessionResult) -> None:
+        if run_session(snapshot).to_json() != result.to_json():
+            differ.append(str(snapshot.now))
+
+    finish(demo_config(), eda_day(7), look=look)
+
+    assert differ == []
 
 
 def test_a_session_is_never_handed_a_true_run_time() -> None:
