@@ -7,6 +7,7 @@ from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.snapshot import Template
 from xce.domain.ports import EventLog
+from xce.projections.asks import RecentAsks
 from xce.projections.catalog import LiveCatalog
 from xce.projections.drains import Drains
 from xce.projections.inventory import LiveInventory
@@ -28,6 +29,7 @@ class Projections:
         leases: who may act on each provider.
         drains: hosts that take no new work.
         reasons: orphans, decisions, and what holds for the whole site.
+        asks: hosts asked within the last day.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -39,6 +41,7 @@ class Projections:
         self.leases = Leases()
         self.drains = Drains()
         self.reasons = Reasons()
+        self.asks = RecentAsks()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -96,6 +99,7 @@ class Projections:
             "leases": self.leases,
             "drains": self.drains,
             "reasons": self.reasons,
+            "asks": self.asks,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

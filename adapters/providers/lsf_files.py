@@ -51,7 +51,12 @@ class HostProvider:
 
 @dataclass(frozen=True, slots=True)
 class LsfPolicy:
-    """One policy of policy_config.json; "all" in a list is written as ()."""
+    """One policy of policy_config.json; "all" in a list is written as ().
+
+    Attributes:
+        step: at most so many hosts per so many minutes.
+        script: a program of the site that decides instead; "": none.
+    """
 
     name: str
     accounts: tuple[str, ...]
@@ -59,6 +64,7 @@ class LsfPolicy:
     providers: tuple[str, ...]
     max_number: int | None
     step: tuple[int, int] | None
+    script: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,7 @@ def read_policies(path: Path) -> tuple[LsfPolicy, ...]:
                 providers,
                 file.whole(loc, one, "MaxNumber"),
                 (int(step[1]), int(step[2])) if step else None,
+                file.text(loc, one, "UserDefinedScriptPath"),
             )
         )
     file.done()

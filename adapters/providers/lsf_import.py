@@ -1,7 +1,7 @@
 """From the files of the LSF resource connector to our configuration, as YAML."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -12,13 +12,13 @@ import yaml
 from xce.adapters.providers.answers import template_offers
 from xce.adapters.providers.lsf_files import (
     HostProvider,
-    LsfPolicy,
     QueueDemand,
     read_host_providers,
     read_policies,
     read_queues,
     read_templates,
 )
+from xce.adapters.providers.lsf_policies import Known, budgets_of
 from xce.adapters.settings.yaml_tree import Plain
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.provider import TemplateOffer
@@ -69,7 +69,8 @@ def import_lsf(folder: Path, name: str) -> Imported:
     if errors:
         raise _joined(errors)
     document: dict[str, Any] = {"name": name, "scripts": scripts}
-    budgets = list(_budgets(policies or (), warnings))
+    known = _known(providers or (), scripts)
+    budgets = budgets_of(policies or (), known, warnings)
     if budgets:
         document["policy"] = {"budgets": budgets}
     return Imported(_HEAD + _yaml(document), _queues(queues or ()), tuple(warnings))
@@ -173,35 +174,15 @@ def _offer(offer: TemplateOffer) -> dict[str, Any]:
     return made
 
 
-def _budgets(policies: tuple[LsfPolicy, ...], warnings: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield what policies limit for whole providers; what is finer is a warning, never dropped silently."""
-    for policy in policies:
-        if policy.step is not None:
-            count, minutes = policy.step
-            warnings.append(
-                f"policy {policy.name}: StepValue (at most {count} hosts per {minutes} min) has to be set by hand"
-            )
-        if policy.max_number is None:
-            continue
-        if policy.accounts or policy.templates:
-            names = ", ".join((*policy.accounts, *policy.templates))
-            warnings.append(
-                f"policy {policy.name}: MaxNumber {policy.max_number} for {names} has to be set by hand"
-            )
-            continue
-        if not policy.providers:
-            yield {"name": policy.name, "max_hosts": policy.max_number}
-        elif len(policy.providers) == 1:
-            yield {
-                "name": policy.name,
-                "provider": policy.providers[0],
-                "max_hosts": policy.max_number,
-            }
-        else:
-            warnings.append(
-                f"policy {policy.name}: MaxNumber {policy.max_number} over {', '.join(policy.providers)} "
-                "together has to be set by hand"
-            )
+def _known(providers: tuple[HostProvider, ...], scripts: list[dict[str, Any]]) -> Known:
+    """Return what policies can name: the templates where files list those of every provider."""
+    listed = [made["description"].get("templates") for made in scripts]
+    templates = (
+        None
+        if None in listed
+        else frozenset(offer["template_id"] for offers in listed for offer in offers)
+    )
+    return Known(frozenset(one.name for one in providers), templates)
 
 
 def _queues(queues: tuple[QueueDemand, ...]) -> str:

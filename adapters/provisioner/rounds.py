@@ -165,6 +165,7 @@ class Rounds:
                 inventory=supply.inventory,
                 budgets=self._policy.budgets,
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
+                asked=supply.asked,
                 shared=tuple(terms_of_entry(entry) for entry in supply.shared),
                 settings=policy_of(self._settings, supply),
             ),

@@ -25,14 +25,7 @@ def contradictions(config: SimulationConfig) -> Iterator[Contradiction]:
     yield from _cluster(config)
     yield from _shared(config)
     yield from _providers(config)
-    for i, budget in enumerate(config.policy.budgets):
-        if budget.provider is not None:
-            yield from _unknown(
-                ("policy", "budgets", i, "provider"),
-                "provider",
-                budget.provider,
-                (provider.name for provider in config.providers),
-            )
+    yield from _budgets(config)
     features = {pool.name for pool in config.cluster.shared}
     for i, rule in enumerate(config.workload.licences):
         yield from _unknown(
@@ -44,6 +37,19 @@ def contradictions(config: SimulationConfig) -> Iterator[Contradiction]:
     yield from _twice(
         ("policy", "budgets"), "name", (budget.name for budget in config.policy.budgets)
     )
+
+
+def _budgets(config: SimulationConfig) -> Iterator[Contradiction]:
+    providers = {provider.name for provider in config.providers}
+    templates = {offer.template_id for provider in config.providers for offer in provider.templates}
+    for i, budget in enumerate(config.policy.budgets):
+        at: Loc = ("policy", "budgets", i)
+        if budget.provider is not None:
+            yield from _unknown((*at, "provider"), "provider", budget.provider, providers)
+        for j, name in enumerate(budget.providers):
+            yield from _unknown((*at, "providers", j), "provider", name, providers)
+        for j, name in enumerate(budget.templates):
+            yield from _unknown((*at, "templates", j), "template", name, templates)
 
 
 def _cluster(config: SimulationConfig) -> Iterator[Contradiction]:

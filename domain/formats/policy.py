@@ -2,16 +2,20 @@
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
-from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time, Whole
+from xce.domain.formats.base import Amount, Count, Duration, Format, Money, Name, Time, Whole
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
+
+#: Asks are remembered for so long, so no bound on their rate looks further back.
+LONGEST_RATE: Final = timedelta(days=1)
+_SECOND: Final = timedelta(seconds=1)
 
 
 class RequestEntry(Format):
@@ -90,15 +94,64 @@ class Inventory(Format):
     grants: tuple[GrantEntry, ...] = ()
 
 
+class AskedEntry(Format):
+    """Hosts of a template that were asked of a provider, in one request or in several at about one time."""
+
+    provider: Name
+    template: Name
+    hosts: Amount
+    asked_at: Time = Field(description="of the last of these requests")
+
+
+def _countable_time(value: timedelta) -> timedelta:
+    if not _SECOND <= value <= LONGEST_RATE:
+        raise ValueError("wanted a time from 1s to 1d")
+    return value
+
+
+class AskRate(Format):
+    """At most so many hosts within so long a time, whatever became of the asks."""
+
+    hosts: Count
+    within: Annotated[Duration, AfterValidator(_countable_time)]
+
+
 class Budget(Format):
-    """A bound on what exists or is asked, returning and errored included: for all providers or for one."""
+    """A bound on what exists or is asked, returning and errored included: for all providers, some or one, and all hosts and units or the
+    hosts of some templates.
+    """
 
     name: Name
-    provider: Name | None = Field(default=None, description="null: all providers together")
+    provider: Name | None = Field(
+        default=None, description="null: all providers together, or those that `providers` names"
+    )
+    providers: tuple[Name, ...] = Field(
+        default=(), description="one bound for these together; empty: as `provider` says"
+    )
+    templates: tuple[Name, ...] = Field(
+        default=(), description="one bound for the hosts of these together; empty: for everything"
+    )
     max_hosts: Count | None = None
+    max_asked: AskRate | None = Field(
+        default=None, description="how fast hosts are asked; null: no bound"
+    )
     max_cost_per_hour: Money | None = Field(
         default=None, description="sum of the prices per hour of hosts and units"
     )
+
+    @model_validator(mode="after")
+    def _one_scope(self) -> Self:
+        if self.provider is not None and self.providers:
+            raise ValueError("provider and providers are both there; wanted one of them")
+        return self
+
+    def covers(self, provider: str, template: str | None) -> bool:
+        """Return whether hosts of a template, or units (None), of a provider count."""
+        if self.templates and template not in self.templates:
+            return False
+        return self.provider in (None, provider) and (
+            not self.providers or provider in self.providers
+        )
 
 
 class Pause(Format):
@@ -191,6 +244,10 @@ class PolicyInput(Format):
     inventory: Inventory = Inventory()
     budgets: tuple[Budget, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    asked: tuple[AskedEntry, ...] = Field(
+        default=(),
+        description="hosts asked within the last day, for bounds on the rate; the requests of the inventory count anyhow",
+    )
     shared: tuple[SharedTerms, ...] = Field(
         default=(),
         description="elastic resources; of one that is not here only its lender says how",

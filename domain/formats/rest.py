@@ -8,7 +8,14 @@ from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.observation import Observation
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, Pause, RequestEntry
+from xce.domain.formats.policy import (
+    AskedEntry,
+    GrantEntry,
+    InstanceEntry,
+    Inventory,
+    Pause,
+    RequestEntry,
+)
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Attribute, Catalog
@@ -244,6 +251,9 @@ class Supply(Format):
     leases: tuple[LeaseEntry, ...]
     drains: tuple[DrainEntry, ...] = ()
     site: SiteEntry = SiteEntry(frozen=False)
+    asked: tuple[AskedEntry, ...] = Field(
+        default=(), description="hosts asked within the last day, for bounds on the rate"
+    )
 
 
 class CostLine(Format):

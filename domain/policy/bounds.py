@@ -7,14 +7,15 @@ of one round count against the next.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from decimal import Decimal
 from typing import Final, Protocol
 
-from xce.domain.formats.policy import Budget, PolicyInput
+from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy import facts, money
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.values import natural_key
+from xce.domain.values import natural_key, write_duration
 
 #: Room where nothing bounds it; more than any amount.
 UNBOUNDED: Final = 2**60
@@ -96,6 +97,19 @@ class CostBound:
         )
 
 
+@dataclass(slots=True)
+class RateBound(CountBound):
+    """At most ``limit`` hosts asked within a time."""
+
+    within: timedelta = timedelta(0)
+
+    def why(self, price: Decimal | None) -> str:
+        """Return the bound and what was asked."""
+        return (
+            f"{self.what}: {self.used} of {self.limit} asked within {write_duration(self.within)}"
+        )
+
+
 class Bounds:
     """All bounds of one round, counted from the inventory."""
 
@@ -111,12 +125,22 @@ class Bounds:
             for budget in budgets
             if (most := budget.max_hosts) is not None
         ]
+        self._budget_rates = [
+            (
+                budget,
+                RateBound(
+                    f"budget {budget.name}", rate.hosts, _asked(inputs, budget, rate), rate.within
+                ),
+            )
+            for budget in budgets
+            if (rate := budget.max_asked) is not None
+        ]
         self._budget_costs = [
             (budget, usage.cost_bound(budget, limit))
             for budget in budgets
             if (limit := budget.max_cost_per_hour) is not None
         ]
-        self._of_provider: dict[str, list[Bound]] = {}
+        self._capacity_of: dict[str, list[Bound]] = {}
         self._shared = inputs.shared
         self._of_site: dict[str, list[Bound]] = {}
 
@@ -126,14 +150,25 @@ class Bounds:
         if offer.max_number >= 0:
             used = self._usage.of_template[provider.name, offer.template_id]
             own.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
-        return [*own, *self._hosts_of(provider)]
+        covering: list[Bound] = [
+            bound
+            for budget, bound in (*self._budget_hosts, *self._budget_rates)
+            if budget.covers(provider.name, offer.template_id)
+        ]
+        return [
+            *own,
+            *self._capacity(provider),
+            self._in_flight,
+            *covering,
+            *self._costs_of(provider.name, offer.template_id),
+        ]
 
     def of_resource(self, provider: ProviderDescription, offer: ResourceOffer) -> list[Bound]:
         """Return the bounds on units of one offer. An unknown capacity is the caller's to refuse."""
         assert offer.capacity is not None, "an unknown capacity allows nothing"
         used = self._usage.of_resource[provider.name, offer.name]
         own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used)
-        return [own, *self._site_of(offer.name), *self._costs_of(provider.name)]
+        return [own, *self._site_of(offer.name), *self._costs_of(provider.name, None)]
 
     def _site_of(self, resource: str) -> list[Bound]:
         """Return the site's own bound on what is borrowed of a resource, from whomever: the same object for all lenders."""
@@ -146,26 +181,41 @@ class Bounds:
             ]
         return self._of_site[resource]
 
-    def _hosts_of(self, provider: ProviderDescription) -> list[Bound]:
-        if provider.name not in self._of_provider:
-            bounds: list[Bound] = []
-            if provider.capacity is not None:
-                used = self._usage.of_provider[provider.name]
-                bounds.append(CountBound("capacity in hosts", provider.capacity, used))
-            bounds.append(self._in_flight)
-            bounds += [
-                bound for budget, bound in self._budget_hosts if _covers(budget, provider.name)
-            ]
-            bounds += self._costs_of(provider.name)
-            self._of_provider[provider.name] = bounds
-        return self._of_provider[provider.name]
+    def _capacity(self, provider: ProviderDescription) -> list[Bound]:
+        """Return the bound on all hosts of a provider: the same object for all its templates."""
+        if provider.name not in self._capacity_of:
+            used = self._usage.of_provider[provider.name]
+            self._capacity_of[provider.name] = (
+                []
+                if provider.capacity is None
+                else [CountBound("capacity in hosts", provider.capacity, used)]
+            )
+        return self._capacity_of[provider.name]
 
-    def _costs_of(self, provider: str) -> list[Bound]:
-        return [bound for budget, bound in self._budget_costs if _covers(budget, provider)]
+    def _costs_of(self, provider: str, template: str | None) -> list[Bound]:
+        return [bound for budget, bound in self._budget_costs if budget.covers(provider, template)]
 
 
-def _covers(budget: Budget, provider: str) -> bool:
-    return budget.provider is None or budget.provider == provider
+def _asked(inputs: PolicyInput, budget: Budget, rate: AskRate) -> int:
+    """Return the hosts that were asked within the time of a rate.
+
+    The record of asks has all of them, merged by time; the requests of the inventory stand in where there is no record.
+    """
+    since = inputs.now - rate.within
+    recorded = Counter[tuple[str, str]]()
+    for entry in inputs.asked:
+        if entry.asked_at > since and budget.covers(entry.provider, entry.template):
+            recorded[entry.provider, entry.template] += entry.hosts
+    requested = Counter[tuple[str, str]]()
+    for request in inputs.inventory.requests:
+        template = request.template
+        if (
+            template is not None
+            and request.asked_at > since
+            and budget.covers(request.provider, template)
+        ):
+            requested[request.provider, template] += request.amount
+    return (recorded | requested).total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +224,7 @@ class _Cost:
 
     what: str
     provider: str
+    template: str | None
     price: Decimal | None
     amount: int
 
@@ -198,16 +249,19 @@ class _Usage:
             self.in_flight += instance.state is InstanceState.STARTING
             stated = prices.get((instance.provider, Kind.HOST, instance.template))
             self._cost(
-                f"instance {instance.id}", instance.provider, instance.price_per_hour, stated, 1
+                f"instance {instance.id}",
+                instance.provider,
+                instance.template,
+                _known(instance.price_per_hour, stated),
+                1,
             )
         for grant in inventory.grants:
             if amount := facts.held(grant):
                 self.of_resource[grant.provider, grant.resource] += amount
                 self.borrowed[grant.resource] += amount
                 stated = prices.get((grant.provider, Kind.COUNTABLE, grant.resource))
-                self._cost(
-                    f"grant {grant.id}", grant.provider, grant.price_per_hour, stated, amount
-                )
+                price = _known(grant.price_per_hour, stated)
+                self._cost(f"grant {grant.id}", grant.provider, None, price, amount)
         for request in inventory.requests:
             if not (amount := facts.open_amount(request)):
                 continue
@@ -221,30 +275,32 @@ class _Usage:
                 self.of_resource[request.provider, item] += amount
                 self.borrowed[item] += amount
             stated = prices.get((request.provider, request.kind, item))
-            self._cost(
-                f"request {request.id}", request.provider, request.price_per_hour, stated, amount
-            )
+            price = _known(request.price_per_hour, stated)
+            self._cost(f"request {request.id}", request.provider, request.template, price, amount)
 
     def _cost(
-        self, what: str, provider: str, price: Decimal | None, stated: Decimal | None, amount: int
+        self, what: str, provider: str, template: str | None, price: Decimal | None, amount: int
     ) -> None:
-        self.costs.append(_Cost(what, provider, price if price is not None else stated, amount))
+        self.costs.append(_Cost(what, provider, template, price, amount))
 
     def hosts(self, budget: Budget) -> int:
         """Return the hosts that count against a budget."""
-        if budget.provider is None:
-            return self.of_provider.total()
-        return self.of_provider[budget.provider]
+        return sum(count for key, count in self.of_template.items() if budget.covers(*key))
 
     def cost_bound(self, budget: Budget, limit: Decimal) -> CostBound:
         """Return the bound of a budget on the cost rate, with the rate of now."""
         bound = CostBound(f"budget {budget.name}", limit)
-        covered = [cost for cost in self.costs if _covers(budget, cost.provider)]
+        covered = [cost for cost in self.costs if budget.covers(cost.provider, cost.template)]
         bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
         for cost in covered:
             if cost.price is not None:
                 bound.take(cost.amount, cost.price)
         return bound
+
+
+def _known(agreed: Decimal | None, stated: Decimal | None) -> Decimal | None:
+    """Return the price that was agreed, else what is asked now."""
+    return agreed if agreed is not None else stated
 
 
 def _stated_prices(
