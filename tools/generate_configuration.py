@@ -23,7 +23,7 @@ from xce.domain.formats.config import (
     SimulationConfig,
     WorkloadConfig,
 )
-from xce.domain.formats.policy import Budget
+from xce.domain.formats.policy import AskRate, Budget
 from xce.domain.formats.provider import (
     Billing,
     Capabilities,
@@ -66,6 +66,7 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("session", Settings),
     ("policy", PolicyConfig),
     ("policy.budgets[]", Budget),
+    ("policy.budgets[].max_asked", AskRate),
     ("driver", DriverConfig),
 )
 

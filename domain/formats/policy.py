@@ -112,8 +112,10 @@ def _countable_time(value: timedelta) -> timedelta:
 class AskRate(Format):
     """At most so many hosts within so long a time, whatever became of the asks."""
 
-    hosts: Count
-    within: Annotated[Duration, AfterValidator(_countable_time)]
+    hosts: Count = Field(description="0: none is asked")
+    within: Annotated[Duration, AfterValidator(_countable_time)] = Field(
+        description="up to now; 1s to 1d"
+    )
 
 
 class Budget(Format):

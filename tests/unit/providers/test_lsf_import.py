@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,8 +19,10 @@ from xce.adapters.providers.lsf_files import (
 from xce.adapters.providers.lsf_import import import_lsf
 from xce.adapters.settings.load import read_model
 from xce.domain.errors import InputError
+from xce.domain.formats.policy import AskRate, Budget
 from xce.domain.formats.provisioner_config import ProvisionerConfig, problems
 
+MINUTE = timedelta(minutes=1)
 TEMPLATE = {
     "templateId": "std8",
     "maxNumber": "10",
@@ -71,23 +74,72 @@ def test_what_is_made_can_be_used_as_it_is(folder: Path) -> None:
     assert made.warnings == ()
 
 
-def test_policies_that_we_can_say_become_budgets_and_the_others_warnings(folder: Path) -> None:
-    write(folder / "policy_config.json", {"Policies": [
-        {"Name": "whole", "Consumer": {"rcAccount": ["all"], "templateName": ["all"], "provider": ["all"]}, "MaxNumber": "100", "StepValue": "5:10"},
-        {"Name": "one", "Consumer": {"provider": ["aws"]}, "MaxNumber": 20},
-        {"Name": "fine", "Consumer": {"templateName": ["std8"]}, "MaxNumber": 3},
-    ]})  # fmt: skip
-
+def budgets(folder: Path, *policies: dict[str, object]) -> tuple[list[Budget], tuple[str, ...]]:
+    """Return the budgets that policies become, as the provisioner reads them, and the warnings."""
+    write(folder / "policy_config.json", {"Policies": list(policies)})
     made = import_lsf(folder, "site")
-
     config = read_model(made.provisioner.encode(), "made", ProvisionerConfig, problems)
-    assert [(one.name, one.provider, one.max_hosts) for one in config.policy.budgets] == [
-        ("whole", None, 100),
-        ("one", "aws", 20),
+    return list(config.policy.budgets), made.warnings
+
+
+def test_a_policy_becomes_a_budget_that_says_the_same(folder: Path) -> None:
+    write(folder / "hostProviders.json", {"providers": [PROVIDER, {**PROVIDER, "name": "gcp"}]})
+    everyone = {"rcAccount": ["all"], "templateName": ["all"], "provider": ["all"]}
+
+    made, warnings = budgets(
+        folder,
+        {"Name": "whole", "Consumer": everyone, "MaxNumber": "100", "StepValue": "5:10"},
+        {"Name": "one", "Consumer": {"provider": ["aws"]}, "MaxNumber": 20},
+        {"Name": "both", "Consumer": {"provider": ["aws", "gcp"]}, "MaxNumber": 30},
+        {"Name": "fine", "Consumer": {"templateName": ["std8"], "provider": ["gcp"]}, "MaxNumber": 3},
+        {"Name": "slow", "Consumer": {"templateName": ["std8"]}, "StepValue": "2:60"},
+    )  # fmt: skip
+
+    assert made == [
+        Budget(name="whole", max_hosts=100, max_asked=AskRate(hosts=5, within=MINUTE * 10)),
+        Budget(name="one", provider="aws", max_hosts=20),
+        Budget(name="both", providers=("aws", "gcp"), max_hosts=30),
+        Budget(name="fine", provider="gcp", templates=("std8",), max_hosts=3),
+        Budget(name="slow", templates=("std8",), max_asked=AskRate(hosts=2, within=MINUTE * 60)),
     ]
-    assert len(made.warnings) == 2
-    assert "StepValue (at most 5 hosts per 10 min)" in made.warnings[0]
-    assert "MaxNumber 3 for std8" in made.warnings[1]
+    assert warnings == ()
+
+
+def test_a_policy_without_bounds_is_no_budget_and_one_of_the_same_name_gets_a_number(
+    folder: Path,
+) -> None:
+    made, warnings = budgets(
+        folder,
+        {"Name": "free", "MaxNumber": -1},
+        {"Name": "p", "MaxNumber": 1},
+        {"Name": "p", "MaxNumber": 2},
+    )
+
+    assert [(one.name, one.max_hosts) for one in made] == [("p", 1), ("p 2", 2)]
+    assert warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept", "said"),
+    [
+        ({"UserDefinedScriptPath": "/site/decide.py"}, 0, "UserDefinedScriptPath /site/decide.py is not called"),
+        ({"StepValue": "5:0"}, 0, "StepValue 5:0 has to be set by hand"),
+        ({"StepValue": "5:1441"}, 0, "wanted 1 to 1440 minutes"),
+        ({"StepValue": "5:1440"}, 1, None),
+        ({"MaxNumber": 3, "Consumer": {"rcAccount": ["default"]}}, 1, "it counts them all"),
+        ({"MaxNumber": 3, "Consumer": {"rcAccount": ["projectA"]}}, 0, "no host is asked under them"),
+        ({"MaxNumber": 3, "Consumer": {"provider": ["asw"]}}, 1, "hostProviders.json has no provider asw"),
+        ({"MaxNumber": 3, "Consumer": {"templateName": ["std9"]}}, 1, "no provider has a template std9"),
+    ],
+)  # fmt: skip
+def test_what_we_cannot_say_of_a_policy_is_a_warning_that_names_it(
+    folder: Path, policy: dict[str, object], kept: int, said: str | None
+) -> None:
+    made, warnings = budgets(folder, {"Name": "p", **policy})
+
+    assert len(made) == kept
+    assert len(warnings) == (said is not None)
+    assert all(w.startswith("policy p: ") and said is not None and said in w for w in warnings)
 
 
 def test_demand_thresholds_of_queues_are_pairs_of_jobs_and_minutes(folder: Path) -> None:
