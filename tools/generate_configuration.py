@@ -15,7 +15,6 @@ from xce.domain.formats.config import (
     ClusterConfig,
     DriverConfig,
     HostGroup,
-    LicenceRule,
     MemoryRule,
     PolicyConfig,
     ProviderConfig,
@@ -34,6 +33,7 @@ from xce.domain.formats.provider import (
 )
 from xce.domain.formats.simulated_provider import Behaviour, Delay, LeadTimes, OutsideUse, Refusal
 from xce.domain.formats.snapshot import Group, Limit, Queue, Quota, Settings
+from xce.domain.formats.workload_rules import CutRule, LicencePeak, LicenceRule, ScaleRule
 from xce.domain.values import write_duration
 
 PATH: Final = "docs/reference/configuration.md"
@@ -63,6 +63,9 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("workload", WorkloadConfig),
     ("workload.memory", MemoryRule),
     ("workload.licences[]", LicenceRule),
+    ("workload.licences[].peaks[]", LicencePeak),
+    ("workload.cut", CutRule),
+    ("workload.scale", ScaleRule),
     ("session", Settings),
     ("policy", PolicyConfig),
     ("policy.budgets[]", Budget),

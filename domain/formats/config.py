@@ -15,7 +15,7 @@ from xce.domain.formats.base import Count, Duration, Format, Name, Need, Time, T
 from xce.domain.formats.observation import Scope
 from xce.domain.formats.policy import Budget, PolicySettings
 from xce.domain.formats.provider import ProviderDescription
-from xce.domain.formats.simulated_provider import Behaviour, Share
+from xce.domain.formats.simulated_provider import Behaviour
 from xce.domain.formats.snapshot import (
     Attribute,
     Group,
@@ -27,6 +27,7 @@ from xce.domain.formats.snapshot import (
     Quota,
     Settings,
 )
+from xce.domain.formats.workload_rules import CutRule, LicenceRule, ScaleRule
 
 
 def _pattern(value: str) -> str:
@@ -183,18 +184,8 @@ class MemoryRule(Format):
     )
 
 
-class LicenceRule(Format):
-    """A share of the jobs needs tokens of a feature; which ones, a hash of seed, feature and job id says."""
-
-    feature: Name
-    share: Share = Field(description="of the jobs")
-    tokens: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
-        default=1, description="for a job"
-    )
-
-
 class WorkloadConfig(Format):
-    """How a trace becomes jobs."""
+    """How a trace becomes jobs; ``licences``, ``cut`` and ``scale`` hold for every kind of workload."""
 
     memory: MemoryRule = MemoryRule()
     run_time_unknown: Literal["leave_out", "as_asked"] = Field(
@@ -212,6 +203,8 @@ class WorkloadConfig(Format):
         description="attribute that a request for a host by name is compared with",
     )
     licences: tuple[LicenceRule, ...] = ()
+    cut: CutRule = CutRule()
+    scale: ScaleRule = ScaleRule()
 
 
 class PolicyConfig(PolicySettings):

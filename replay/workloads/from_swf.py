@@ -11,7 +11,7 @@
 | run time | the driver's secret |
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -37,15 +37,15 @@ from xce.domain.cluster.requirement import (
 )
 from xce.domain.cluster.resreq import write
 from xce.domain.errors import InputError
-from xce.domain.formats.config import LicenceRule, MemoryScope, WorkloadConfig
+from xce.domain.formats.config import MemoryScope, WorkloadConfig
 from xce.domain.values import MIB, bytes_of_unit
-from xce.replay.draws import chance
 from xce.replay.workloads.node_request import (
     Chunk,
     NodeRequest,
     NodeRequestError,
     parse_node_request,
 )
+from xce.replay.workloads.shaping import shaped
 from xce.replay.workloads.swf import SwfJob, SwfTrace, open_swf
 from xce.replay.workloads.workload import Ledger, Shape, Workload, WorkloadJob
 
@@ -88,7 +88,7 @@ def _workload(
     jobs_max: int | None,
     progress: Progress,
 ) -> Workload:
-    mapper = _Mapper(config, seed, trace.source)
+    mapper = _Mapper(config, trace.source)
     ledger = Ledger()
     jobs: list[WorkloadJob] = []
     lines: dict[int, int] = {}
@@ -109,7 +109,7 @@ def _workload(
     if first is None:
         raise InputError.of(trace.source, "has no jobs")
     start, origin = _start(trace, first, time_zero)
-    return Workload(
+    workload = Workload(
         source=Path(trace.source).name,
         start=start,
         jobs=tuple(
@@ -122,6 +122,7 @@ def _workload(
         left_out=ledger.left_out(),
         notes=ledger.notes(),
     )
+    return shaped(workload, config, seed)
 
 
 def _start(trace: SwfTrace, first: int, time_zero: datetime | None) -> tuple[datetime, int]:
@@ -140,13 +141,10 @@ def _start(trace: SwfTrace, first: int, time_zero: datetime | None) -> tuple[dat
 class _Mapper:
     """Maps records one by one; shapes that repeat are made once."""
 
-    def __init__(self, config: WorkloadConfig, seed: int, source: str) -> None:
+    def __init__(self, config: WorkloadConfig, source: str) -> None:
         self._config = config
-        self._seed = seed
         self._source = source
-        self._shapes: dict[
-            tuple[str | None, int, int | None, tuple[str, ...]], tuple[Shape, tuple[str, ...]]
-        ] = {}
+        self._shapes: dict[tuple[str | None, int, int | None], tuple[Shape, tuple[str, ...]]] = {}
 
     def job(self, record: SwfJob) -> tuple[WorkloadJob | str, tuple[str, ...]]:
         """Return the job, or why there is none; and what is to be noted of it."""
@@ -184,27 +182,19 @@ class _Mapper:
         return record.run_time, ()
 
     def _shape(self, record: SwfJob, processors: int) -> tuple[Shape, tuple[str, ...]]:
-        licences = tuple(
-            rule.feature
-            for rule in self._config.licences
-            if chance(rule.share, self._seed, "licence", rule.feature, str(record.number))
-        )
         memory = record.memory_asked if self._config.memory.use else None
-        key = (record.request, processors, memory, licences)
+        key = (record.request, processors, memory)
         known = self._shapes.get(key)
         if known is None:
-            known = self._shapes[key] = self._new_shape(record, processors, memory, licences)
+            known = self._shapes[key] = self._new_shape(record, processors, memory)
         return known
 
     def _new_shape(
-        self, record: SwfJob, processors: int, memory: int | None, licences: tuple[str, ...]
+        self, record: SwfJob, processors: int, memory: int | None
     ) -> tuple[Shape, tuple[str, ...]]:
-        rules = {rule.feature: rule for rule in self._config.licences if rule.feature in licences}
         if record.request is None:
             needed, notes = _need(processors, memory, self._config)
-            primary = Primary(
-                rusage=(*_memory_usage(needed, processors, Per.TASK), *_licence_usage(rules))
-            )
+            primary = Primary(rusage=_memory_usage(needed, processors, Per.TASK))
             return Shape(processors, write(Requirement((primary,)))), notes
         try:
             request = parse_node_request(record.request)
@@ -223,7 +213,7 @@ class _Mapper:
                 line=record.line,
                 column=record.request_column,
             )
-        return _request_shape(request, processors, memory, self._config, rules)
+        return _request_shape(request, processors, memory, self._config)
 
 
 def _run_limit(record: SwfJob, run_time: int) -> tuple[timedelta | None, tuple[str, ...]]:
@@ -255,7 +245,6 @@ def _request_shape(
     processors: int,
     memory: int | None,
     config: WorkloadConfig,
-    licences: Mapping[str, LicenceRule],
 ) -> tuple[Shape, tuple[str, ...]]:
     needed, notes = _need(request.total, memory, config)
     notes += tuple(f"request: {word} is not known and was ignored" for word in request.unknown)
@@ -266,8 +255,6 @@ def _request_shape(
         share = None if needed is None else needed * chunk.total / request.total
         primary, chunk_notes = _chunk_primary(chunk, share, config)
         notes += chunk_notes
-        if not parts:
-            primary = replace(primary, rusage=(*primary.rusage, *_licence_usage(licences)))
         parts.append(primary if len(request.chunks) == 1 else replace(primary, tasks=chunk.total))
     alternative: Alternative = parts[0] if len(parts) == 1 else Compound(tuple(parts))
     text = write(Requirement((alternative,)))
@@ -325,9 +312,3 @@ def _memory_usage(needed: Fraction | None, pieces: int, per: Per) -> tuple[Usage
         return ()
     piece = needed / pieces
     return (Usage(_MEM, Number(Fraction(-(-piece.numerator // piece.denominator))), per),)
-
-
-def _licence_usage(rules: Mapping[str, LicenceRule]) -> tuple[Usage, ...]:
-    return tuple(
-        Usage(name, Number(Fraction(rule.tokens)), Per.JOB) for name, rule in rules.items()
-    )

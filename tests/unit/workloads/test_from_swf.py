@@ -13,8 +13,9 @@ from tests.unit.workloads.records import EXTENDED, RECORD, changed, numbered, wr
 from xce.domain.cluster.requirement import Primary
 from xce.domain.cluster.resreq import parse
 from xce.domain.errors import InputError
-from xce.domain.formats.config import LicenceRule, MemoryRule, MemoryScope, WorkloadConfig
+from xce.domain.formats.config import MemoryRule, MemoryScope, WorkloadConfig
 from xce.domain.formats.snapshot import MemoryUnit, Tasks
+from xce.domain.formats.workload_rules import LicenceRule
 from xce.replay.workloads.from_swf import load_swf
 from xce.replay.workloads.workload import Shape, Workload, WorkloadJob
 
