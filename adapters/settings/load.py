@@ -40,8 +40,13 @@ def load_config(path: Path) -> SimulationConfig:
 
 def read_config(raw: bytes, source: str) -> SimulationConfig:
     """Return the configuration in a YAML text; see ``load_config``."""
-    return read_model(
-        raw,
+    return config_of(read_tree(raw, source), source)
+
+
+def config_of(tree: Tree, source: str) -> SimulationConfig:
+    """Return the configuration in a tree; see ``load_config``."""
+    return model_of(
+        tree,
         source,
         SimulationConfig,
         lambda config: [(found.loc, found.message) for found in contradictions(config)],
@@ -62,7 +67,13 @@ def read_model(
     Raises:
         InputError: it is not YAML, or is wrong; it lists every problem with line and path.
     """
-    tree = read_tree(raw, source)
+    return model_of(read_tree(raw, source), source, model, check)
+
+
+def model_of(
+    tree: Tree, source: str, model: type[F], check: Callable[[F], Iterable[tuple[Loc, str]]]
+) -> F:
+    """Return the model of a tree; see ``read_model``."""
     if not isinstance(tree.value, dict):
         keys = ", ".join(list(model.model_fields)[:2])
         raise InputError.of(source, f"wanted a mapping with the keys {keys}, ...", line=1)

@@ -1,0 +1,1 @@
+"""Policies over workloads, in parallel: which runs there are, carrying them out, and keeping what came of them."""
