@@ -10,6 +10,7 @@ from xce.domain.ports import EventLog
 from xce.projections.asks import RecentAsks
 from xce.projections.catalog import LiveCatalog
 from xce.projections.drains import Drains
+from xce.projections.failures import Failures
 from xce.projections.inventory import LiveInventory
 from xce.projections.leases import Leases
 from xce.projections.projection import Handler, Projection, State
@@ -30,6 +31,7 @@ class Projections:
         drains: hosts that take no new work.
         reasons: orphans, decisions, and what holds for the whole site.
         asks: hosts asked within the last day.
+        failures: asks that failed one after the other.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -42,6 +44,7 @@ class Projections:
         self.drains = Drains()
         self.reasons = Reasons()
         self.asks = RecentAsks()
+        self.failures = Failures()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -100,6 +103,7 @@ class Projections:
             "drains": self.drains,
             "reasons": self.reasons,
             "asks": self.asks,
+            "failures": self.failures,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

@@ -11,6 +11,7 @@ from xce.domain.formats.policy import Decision, Decisions
 from xce.domain.policy import money
 from xce.domain.policy.checks import read_policy_input
 from xce.domain.policy.decide import decide
+from xce.domain.policy.times import clock
 
 
 def policy(
@@ -54,7 +55,10 @@ def _row(decision: Decision) -> tuple[str, ...]:
         decision.template or decision.resource or "",
         "" if amount is None else str(amount),
         "" if decision.cost_per_hour is None else money.plain(decision.cost_per_hour),
-        decision.reason + (f" [{_few(which)}]" if which else "") + jobs,
+        ("" if decision.until is None else f"until {clock(decision.until)}: ")
+        + decision.reason
+        + (f" [{_few(which)}]" if which else "")
+        + jobs,
     )
 
 

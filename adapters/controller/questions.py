@@ -179,6 +179,7 @@ def supply_of(views: Views) -> Supply:
         drains=tuple(map(drain_entry, projections.drains.rows())),
         site=site_entry(projections.reasons.site),
         asked=projections.asks.view(views.now),
+        failures=projections.failures.view(),
     )
 
 

@@ -14,9 +14,16 @@ import structlog
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.provisioner.books import Books, is_about_the_lease
 from xce.adapters.provisioner.hearing import Heard, record_of
-from xce.adapters.provisioner.supplies import ask_of, capabilities_of, inventory_of, policy_of
+from xce.adapters.provisioner.supplies import (
+    ask_of,
+    capabilities_of,
+    failures_of,
+    inventory_of,
+    policy_of,
+)
 from xce.adapters.provisioner.waiting import Waiting
 from xce.domain.engine.calls import (
+    Answer,
     AnyCall,
     AskCall,
     Call,
@@ -33,7 +40,7 @@ from xce.domain.errors import AdapterError, RejectedError, TransientError
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import InstanceEntry, Inventory, PolicySettings
 from xce.domain.formats.rest import Supply
-from xce.domain.ports import Clock, FullProvider, IdSource
+from xce.domain.ports import Clock, FullProvider, IdSource, Refused
 from xce.domain.provisioning.drain import DrainState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import OPEN, RequestState
@@ -259,8 +266,20 @@ class Driver:
             following = around.engine.failed(call, str(error), suspect)
         else:
             self._answered(call, type(answer).__name__.lower(), began)
-            following = around.engine.answered(call, answer, around.clock.now(), around.policy)
+            following = around.engine.answered(
+                call, answer, around.clock.now(), around.policy, self._failures(call, answer)
+            )
         self._follow(following)
+
+    def _failures(self, call: Call, answer: Answer) -> int:
+        """Return how often what is asked failed in a row: the pause after a refusal grows with it."""
+        if not (isinstance(call, AskCall) and isinstance(answer, Refused)):
+            return 0
+        try:
+            supply = self._around.books.supply(self._around.elapsed_s())
+        except AdapterError:
+            return 0  # the shortest pause does no harm
+        return failures_of(supply, self.name, call.ask.item)
 
     def _is_wanted(self, tag: str) -> bool:
         """Return whether a request is still open: its ask may have waited past its deadline."""

@@ -17,7 +17,7 @@ from xce.adapters.provisioner.books import Books
 from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.supplies import policy_of
 from xce.domain.engine.calls import Step
-from xce.domain.engine.commands import RecordDecision
+from xce.domain.engine.commands import PauseProvider, RecordDecision
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.errors import XceError
 from xce.domain.formats.config import PolicyConfig
@@ -166,6 +166,7 @@ class Rounds:
                 budgets=self._policy.budgets,
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
                 asked=supply.asked,
+                failures=supply.failures,
                 shared=tuple(terms_of_entry(entry) for entry in supply.shared),
                 settings=policy_of(self._settings, supply),
             ),
@@ -192,4 +193,6 @@ class Rounds:
 
 
 def _provider_of(step: Step) -> str:
-    return next(one.provider for one in step.commands if isinstance(one, RecordDecision))
+    return next(
+        one.provider for one in step.commands if isinstance(one, RecordDecision | PauseProvider)
+    )

@@ -27,6 +27,14 @@ def capabilities_of(supply: Supply, provider: str) -> Capabilities:
     return next(described, Capabilities())
 
 
+def failures_of(supply: Supply, provider: str, item: str) -> int:
+    """Return how often asks for an item of a provider failed since the last success."""
+    known = (
+        one.in_a_row for one in supply.failures if (one.provider, one.item) == (provider, item)
+    )
+    return next(known, 0)
+
+
 def ask_of(entry: RequestEntry) -> Ask:
     """Return the ask that a request was made with."""
     item = entry.template if entry.template is not None else entry.resource

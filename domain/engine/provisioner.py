@@ -68,6 +68,7 @@ from xce.domain.formats.policy import (
     RequestEntry,
 )
 from xce.domain.formats.provider import Capabilities, Kind
+from xce.domain.policy.backoff import pause_for
 from xce.domain.policy.decide import decide
 from xce.domain.policy.times import later
 from xce.domain.ports import (
@@ -172,7 +173,9 @@ class Provisioner:
                     for request in decision.requests
                     if request in view.requests
                 )
-            case DecisionKind.PAUSE | DecisionKind.HOLD:
+            case DecisionKind.PAUSE:
+                return (_pause(decision),)
+            case DecisionKind.HOLD:
                 return ()
 
     def _open(self, decision: Decision, inputs: PolicyInput, because: "_Because") -> Step:
@@ -244,9 +247,14 @@ class Provisioner:
         return (*reopened, *give_back(free, "drained", self._ids))
 
     def answered(
-        self, call: Call, answer: Answer, now: datetime, settings: PolicySettings
+        self,
+        call: Call,
+        answer: Answer,
+        now: datetime,
+        settings: PolicySettings,
+        failures: int = 0,
     ) -> Steps:
-        """Go on after a provider's answer."""
+        """Go on after a provider's answer; ``failures``: of what is asked, in a row, before this answer."""
         match call, answer:
             case AskCall(), Accepted(provider_request_id=theirs):
                 if not is_name(theirs):
@@ -254,7 +262,7 @@ class Provisioner:
                     return (Step((LoseTrack(call.ask.tag, why),)),)
                 return (Step((AcceptRequest(call.ask.tag, theirs),)),)
             case AskCall(), Refused():
-                return _after_refusal(call, answer, now, settings)
+                return _after_refusal(call, answer, now, settings, failures)
             case StatusCall(), StatusAnswer():
                 return record_status(call.request, answer)
             case GiveBackCall(), Accepted(provider_request_id=theirs):
@@ -330,6 +338,13 @@ class _Because(Protocol):
     def __call__(self, provider: str, *aims: str, amount: int | None = None) -> Command: ...
 
 
+def _pause(decision: Decision) -> Step:
+    assert decision.provider is not None
+    assert decision.until is not None
+    item = decision.template if decision.template is not None else decision.resource
+    return Step((PauseProvider(decision.provider, item, decision.until, cut(decision.reason)),))
+
+
 def _give_up(entry: RequestEntry, why: str, because: _Because, asking: Collection[str]) -> Step:
     """Count on nothing more; what may have been made without our knowing is a thing for people to look at.
 
@@ -351,10 +366,10 @@ def _never_found_out(provider: str, request: str, what: str) -> ReportOrphan:
 
 
 def _after_refusal(
-    call: AskCall, answer: Refused, now: datetime, settings: PolicySettings
+    call: AskCall, answer: Refused, now: datetime, settings: PolicySettings, failures: int
 ) -> Steps:
     pause = (
-        settings.pause_after_refusal
+        pause_for(failures + 1, settings)
         if answer.retry_after_s is None
         else timedelta(seconds=min(max(0, answer.retry_after_s), _RETRY_MAX_S))
     )

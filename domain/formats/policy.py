@@ -167,6 +167,19 @@ class Pause(Format):
     why: str
 
 
+class FailureEntry(Format):
+    """Asks for one template or resource of a provider that came to nothing one after the other."""
+
+    provider: Name
+    item: Name = Field(description="template or resource")
+    in_a_row: Amount = Field(description="since a host of it last joined, or some of it was lent")
+    last_at: Time
+    refused: StrictBool = Field(
+        default=False, description="the last ask was not even accepted: that alone leads to a pause"
+    )
+    why: str = Field(default="", description="what was said of the last one")
+
+
 class PolicySettings(Format):
     """What the site has set for its policy."""
 
@@ -199,7 +212,15 @@ class PolicySettings(Format):
         description="a machine that has not joined by then never will",
     )
     pause_after_refusal: Duration = Field(
-        default=timedelta(minutes=10), description="when the provider names no time itself"
+        default=timedelta(minutes=10),
+        description="when the provider names no time itself; it doubles with each further failure in a row",
+    )
+    longest_pause: Duration = Field(
+        default=timedelta(hours=1), description="to which it doubles at most"
+    )
+    failures_before_pause: Annotated[StrictInt, Field(ge=1, le=1000)] = Field(
+        default=3,
+        description="asks in a row that were accepted and came to nothing, after which an item is paused",
     )
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 
@@ -250,6 +271,9 @@ class PolicyInput(Format):
         default=(),
         description="hosts asked within the last day, for bounds on the rate; the requests of the inventory count anyhow",
     )
+    failures: tuple[FailureEntry, ...] = Field(
+        default=(), description="asks that failed one after the other, by provider and item"
+    )
     shared: tuple[SharedTerms, ...] = Field(
         default=(),
         description="elastic resources; of one that is not here only its lender says how",
@@ -288,6 +312,7 @@ class Decision(Format):
     requests: tuple[Name, ...] = Field(
         default=(), description="the requests that a cancel gives up"
     )
+    until: Time | None = Field(default=None, description="when a pause ends")
     reason: str
     jobs: tuple[Name, ...] = Field(default=(), description="the jobs it serves, in job order")
     cost_per_hour: Money | None = Field(

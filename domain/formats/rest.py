@@ -10,6 +10,7 @@ from xce.domain.formats.config import SharedPool
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.policy import (
     AskedEntry,
+    FailureEntry,
     GrantEntry,
     InstanceEntry,
     Inventory,
@@ -253,6 +254,9 @@ class Supply(Format):
     site: SiteEntry = SiteEntry(frozen=False)
     asked: tuple[AskedEntry, ...] = Field(
         default=(), description="hosts asked within the last day, for bounds on the rate"
+    )
+    failures: tuple[FailureEntry, ...] = Field(
+        default=(), description="asks that failed one after the other, by provider and item"
     )
 
 

@@ -14,6 +14,8 @@ from typing import Final, Protocol
 from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy import facts, money
+from xce.domain.policy.backoff import BackOff
+from xce.domain.policy.granularity import Sizes
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
 
@@ -140,28 +142,52 @@ class Bounds:
             for budget in budgets
             if (limit := budget.max_cost_per_hour) is not None
         ]
+        self._demand = inputs.demand
+        self._back_off = BackOff(inputs)
+        self._of_template: dict[tuple[str, str], list[Bound]] = {}
         self._capacity_of: dict[str, list[Bound]] = {}
         self._shared = inputs.shared
         self._of_site: dict[str, list[Bound]] = {}
 
     def of_template(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
         """Return the bounds on hosts of one offer; those it shares with other offers are the same objects."""
-        own: list[Bound] = []
-        if offer.max_number >= 0:
-            used = self._usage.of_template[provider.name, offer.template_id]
-            own.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
         covering: list[Bound] = [
             bound
             for budget, bound in (*self._budget_hosts, *self._budget_rates)
             if budget.covers(provider.name, offer.template_id)
         ]
         return [
-            *own,
+            *self._own(provider, offer),
             *self._capacity(provider),
             self._in_flight,
             *covering,
             *self._costs_of(provider.name, offer.template_id),
         ]
+
+    def _own(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
+        """Return the bounds on hosts of one template alone; several lines of it share them."""
+        key = provider.name, offer.template_id
+        if key not in self._of_template:
+            bounds: list[Bound] = []
+            if offer.max_number >= 0:
+                used = self._usage.of_template[key]
+                bounds.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
+            if (why := self._back_off.probing_since(*key)) is not None:
+                grain = provider.granularity
+                least = Sizes.of(grain.minimum, grain.step).up(self._probe_of(offer.template_id))
+                bounds.append(CountBound(f"probe ({why})", least, self._usage.in_flight_of[key]))
+            self._of_template[key] = bounds
+        return self._of_template[key]
+
+    def _probe_of(self, template: str) -> int:
+        """Return the hosts that the first job needs which wants some of a template: less would serve nobody (F15)."""
+        jobs = [
+            (job.order, job.hosts)
+            for line in self._demand.hosts
+            if line.template == template or line.template.startswith(f"{template}@")
+            for job in line.jobs
+        ]
+        return max(1, min(jobs)[1]) if jobs else 1
 
     def of_resource(self, provider: ProviderDescription, offer: ResourceOffer) -> list[Bound]:
         """Return the bounds on units of one offer. An unknown capacity is the caller's to refuse."""
@@ -240,13 +266,15 @@ class _Usage:
         self.of_resource = Counter[tuple[str, str]]()
         self.borrowed = Counter[str]()
         self.in_flight = 0
+        self.in_flight_of = Counter[tuple[str, str]]()
         self.costs: list[_Cost] = []
         for instance in inventory.instances:
             if not facts.exists(instance):
                 continue
             self.of_template[instance.provider, instance.template] += 1
             self.of_provider[instance.provider] += 1
-            self.in_flight += instance.state is InstanceState.STARTING
+            if instance.state is InstanceState.STARTING:
+                self._comes(instance.provider, instance.template, 1)
             stated = prices.get((instance.provider, Kind.HOST, instance.template))
             self._cost(
                 f"instance {instance.id}",
@@ -269,7 +297,7 @@ class _Usage:
                 item = request.template or ""
                 self.of_template[request.provider, item] += amount
                 self.of_provider[request.provider] += amount
-                self.in_flight += amount
+                self._comes(request.provider, item, amount)
             else:
                 item = request.resource or ""
                 self.of_resource[request.provider, item] += amount
@@ -277,6 +305,10 @@ class _Usage:
             stated = prices.get((request.provider, request.kind, item))
             price = _known(request.price_per_hour, stated)
             self._cost(f"request {request.id}", request.provider, request.template, price, amount)
+
+    def _comes(self, provider: str, template: str, amount: int) -> None:
+        self.in_flight += amount
+        self.in_flight_of[provider, template] += amount
 
     def _cost(
         self, what: str, provider: str, template: str | None, price: Decimal | None, amount: int

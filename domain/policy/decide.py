@@ -5,8 +5,9 @@ The rules, with examples, are in ``docs/reference/policy.md``.
 
 from datetime import timedelta
 
-from xce.domain.formats.policy import Decision, DecisionKind, Decisions, PolicyInput
+from xce.domain.formats.policy import Decision, DecisionKind, Decisions, Pause, PolicyInput
 from xce.domain.policy.asking import ask
+from xce.domain.policy.backoff import pauses
 from xce.domain.policy.deadlines import give_up
 from xce.domain.policy.reclaim_counts import reclaim_counts
 from xce.domain.policy.reclaim_hosts import reclaim_hosts
@@ -15,7 +16,7 @@ from xce.domain.values import write_duration
 
 
 def decide(inputs: PolicyInput) -> Decisions:
-    """Return the decisions of one round: cancels, then requests, then returns, then holds.
+    """Return the decisions of one round: cancels, then pauses, then requests, then returns, then holds.
 
     Pure: equal inputs give equal decisions, whatever the order of their lists. Carried out and decided again on the same
     demand, nothing is asked twice.
@@ -23,10 +24,31 @@ def decide(inputs: PolicyInput) -> Decisions:
     cancels = list(give_up(inputs))
     if (why := _frozen(inputs) or _stale(inputs)) is not None:
         return Decisions.of(*cancels, *_stand_still(inputs, why))
+    paused = list(pauses(inputs))
+    inputs = _with(inputs, paused)
     requests, short = ask(inputs, wanted(inputs))
     hosts, hosts_kept = reclaim_hosts(inputs)
     counts, counts_kept = reclaim_counts(inputs)
-    return Decisions.of(*cancels, *requests, *hosts, *counts, *short, *hosts_kept, *counts_kept)
+    return Decisions.of(
+        *cancels, *paused, *requests, *hosts, *counts, *short, *hosts_kept, *counts_kept
+    )
+
+
+def _with(inputs: PolicyInput, paused: list[Decision]) -> PolicyInput:
+    """Return the input as it is once the pauses of this round are recorded: they hold at once."""
+    if not paused:
+        return inputs
+    made = tuple(
+        Pause(
+            provider=pause.provider,
+            item=pause.template if pause.template is not None else pause.resource,
+            until=pause.until,
+            why=pause.reason,
+        )
+        for pause in paused
+        if pause.provider is not None and pause.until is not None
+    )
+    return inputs.model_copy(update={"pauses": (*inputs.pauses, *made)})
 
 
 def _frozen(inputs: PolicyInput) -> str | None:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from xce.domain.formats.policy import Pause, PolicyInput, SharedTerms
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.bounds import UNBOUNDED, Bound, Bounds
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_id
@@ -112,13 +113,22 @@ def offers_of(inputs: PolicyInput, kind: Kind, item: str, bounds: Bounds) -> lis
         if kind is Kind.HOST
         else _resource_offers(inputs, item, bounds)
     )
-    return sorted(found, key=_preference)
+    back_off = BackOff(inputs)
+    return sorted(found, key=lambda offer: _preference(offer, back_off))
 
 
-def _preference(offer: Offer) -> tuple[object, ...]:
+def _preference(offer: Offer, back_off: BackOff) -> tuple[object, ...]:
     unpriced = offer.price is None
     name = natural_key(offer.provider.name)
-    return (-offer.provider.priority, unpriced, offer.price or 0, name, natural_key(offer.item))
+    waits = back_off.had_its_turn(offer.provider.name, offer.item)
+    return (
+        waits,
+        -offer.provider.priority,
+        unpriced,
+        offer.price or 0,
+        name,
+        natural_key(offer.item),
+    )
 
 
 def _template_offers(inputs: PolicyInput, line: str, bounds: Bounds) -> Iterable[Offer]:

@@ -40,6 +40,8 @@ from xce.domain.engine.provisioner import (
     Step,
 )
 from xce.domain.formats.policy import (
+    DecisionKind,
+    FailureEntry,
     GrantEntry,
     InstanceEntry,
     Inventory,
@@ -260,6 +262,30 @@ def test_a_refused_ask_pauses_the_template_for_the_time_that_was_named(
         RefuseRequest("R1", why),
         PauseProvider("cloud", "c4", NOW + pause, why),
     ]
+
+
+def test_the_pause_after_a_refusal_doubles_with_each_failure_before_it() -> None:
+    refused = Refused("InsufficientCapacity", "none left")
+
+    (steps,) = provisioner().answered(ASK, refused, NOW, SETTINGS, 2)
+
+    _, pause = steps.commands
+    assert isinstance(pause, PauseProvider)
+    assert pause.until == NOW + 4 * SETTINGS.pause_after_refusal
+
+
+def test_a_pause_that_the_policy_decides_is_recorded() -> None:
+    failures = FailureEntry(
+        provider="cloud", item="c4", in_a_row=3, last_at=NOW, why="never joined"
+    )
+    inputs = PolicyInput(now=NOW, providers=(CLOUD,), failures=(failures,))
+
+    decisions, steps = provisioner().round(inputs)
+
+    assert [decision.kind for decision in decisions] == [DecisionKind.PAUSE]
+    why = "3 asks in a row came to nothing: never joined"
+    until = NOW + SETTINGS.pause_after_refusal
+    assert commands(steps) == [PauseProvider("cloud", "c4", until, why)]
 
 
 def test_a_refusal_to_be_tried_again_at_once_pauses_nothing() -> None:

@@ -9,6 +9,7 @@ from xce.domain.formats.policy import (
     Decision,
     DecisionKind,
     Decisions,
+    FailureEntry,
     GrantEntry,
     InstanceEntry,
     Inventory,
@@ -241,6 +242,7 @@ def round_of(
     grants: Iterable[GrantEntry] = (),
     budgets: Iterable[Budget] = (),
     pauses: Iterable[Pause] = (),
+    failures: Iterable[FailureEntry] = (),
     settings: PolicySettings | None = None,
     now: datetime = NOW,
     position: int = POSITION,
@@ -258,6 +260,7 @@ def round_of(
         ),
         budgets=tuple(budgets),
         pauses=tuple(pauses),
+        failures=tuple(failures),
         settings=settings or PolicySettings(),
     )
 

@@ -32,6 +32,7 @@ from xce.domain.formats.policy import (
     Budget,
     Decision,
     DecisionKind,
+    FailureEntry,
     Pause,
     PolicyInput,
     PolicySettings,
@@ -193,6 +194,18 @@ def rounds(draw: st.DrawFn) -> PolicyInput:
         grants=grants,
         budgets=budgets,
         pauses=pauses,
+        failures=[
+            FailureEntry(
+                provider=name,
+                item=item,
+                in_a_row=draw(st.integers(1, 5)),
+                last_at=at(-draw(st.integers(0, 90))),
+                refused=draw(st.booleans()),
+                why="tests",
+            )
+            for name in sorted(draw(st.sets(st.sampled_from(PROVIDERS), max_size=2)))
+            for item in sorted(draw(st.sets(st.sampled_from([*TEMPLATES, *RESOURCES]), max_size=2)))
+        ],
         settings=PolicySettings(
             max_in_flight_hosts=draw(st.integers(0, 30)),
             max_per_request=draw(st.integers(1, 8)),
@@ -430,6 +443,7 @@ def test_the_order_of_lists_does_not_matter(inputs: PolicyInput, random: Random)
             ),
             "budgets": mixed(inputs.budgets),
             "pauses": mixed(inputs.pauses),
+            "failures": mixed(inputs.failures),
         }
     )
 
