@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "provider": Lazy("provider"),
     "provisioner": Lazy("provisioner"),
     "scheduler": Lazy("scheduler"),
+    "snapshot": Lazy("snapshot"),
     "licence": Lazy("licence"),
     "pool": Lazy("pool"),
 }

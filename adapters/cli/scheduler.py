@@ -39,6 +39,12 @@ def run(
         Path | None,
         typer.Option("--record", metavar="FILE", help="Keep what is seen and said in a recording."),
     ] = None,
+    observe_only: Annotated[
+        bool,
+        typer.Option(
+            "--observe-only", help="Write nothing to Slurm: say in the log what would be done."
+        ),
+    ] = False,
 ) -> None:
     """Drive until SIGTERM."""
     if context.invoked_subcommand is not None:
@@ -59,6 +65,12 @@ def run(
     read = read_scheduler_config(config)
     if record is not None:
         read = read.model_copy(update={"record": str(record.absolute())})
+    if observe_only:
+        slurm = read.source.slurm
+        if slurm is None:
+            raise InputError.of("--observe-only", "is for a source slurm")
+        slurm = slurm.model_copy(update={"observe_only": True})
+        read = read.model_copy(update={"source": read.source.model_copy(update={"slurm": slurm})})
     if check:
         client_of(read.controller).close()
         terminal.out.print(f"{config} is fit for use", markup=False, highlight=False)

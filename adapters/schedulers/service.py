@@ -43,7 +43,7 @@ def read_scheduler_config(path: Path) -> SchedulerConfig:
         return None if name is None else str(folder / name)
 
     access, source = config.controller, config.source
-    watched, posted, fake = source.watched, source.posted, source.fake
+    watched, posted, fake, slurm = source.watched, source.posted, source.fake, source.slurm
     if watched is not None:
         names = {"path": placed(watched.path), "orders": placed(watched.orders)}
         watched = watched.model_copy(update=names)
@@ -51,6 +51,11 @@ def read_scheduler_config(path: Path) -> SchedulerConfig:
         posted = posted.model_copy(update={"tokens": placed(posted.tokens)})
     if fake is not None:
         fake = fake.model_copy(update={"path": placed(fake.path)})
+    if slurm is not None:
+        files = {
+            name: placed(getattr(slurm, name)) for name in ("conf", "commands", "rest_token_file")
+        }
+        slurm = slurm.model_copy(update=files)
     return config.model_copy(
         update={
             "controller": access.model_copy(
@@ -60,7 +65,7 @@ def read_scheduler_config(path: Path) -> SchedulerConfig:
                 }
             ),
             "source": source.model_copy(
-                update={"watched": watched, "posted": posted, "fake": fake}
+                update={"watched": watched, "posted": posted, "fake": fake, "slurm": slurm}
             ),
             "record": placed(config.record),
         }
@@ -131,6 +136,19 @@ def source_of(
         from xce.adapters.schedulers.posted import PostedSnapshots
 
         return PostedSnapshots(source.posted)
+    if source.slurm is not None:
+        from xce.adapters.schedulers.slurm.source import SlurmScheduler, reader_of
+
+        reader, run, rest = reader_of(source.slurm)
+        return SlurmScheduler(
+            reader,
+            run,
+            clock,
+            wait=wait,
+            observe_only=source.slurm.observe_only,
+            differences_after=source.slurm.differences_after,
+            close=(lambda: None) if rest is None else rest.close,
+        )
     assert source.plugged is not None, "the configuration was checked"
     found = entry_points(group=GROUP, name=source.plugged.name)
     if not found:

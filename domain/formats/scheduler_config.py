@@ -61,6 +61,40 @@ class FakeSource(Format):
     )
 
 
+class SlurmSource(Format):
+    """A Slurm, 22.05 or newer, read by its commands, or by slurmrestd where that is named."""
+
+    conf: Name | None = Field(
+        default=None, description="slurm.conf of the cluster; null: as the commands find it"
+    )
+    commands: Name | None = Field(
+        default=None, description="folder of squeue, sinfo, scontrol, sacctmgr; null: as PATH says"
+    )
+    rest: Name | None = Field(
+        default=None,
+        description="slurmrestd: unix:/path/of/socket or http://host:port; null: the commands are used",
+    )
+    rest_token_file: Name | None = Field(
+        default=None, description="file with the JWT for slurmrestd; read at each call"
+    )
+    json_output: StrictBool = Field(
+        default=True, description="false: only the text forms of the commands are read"
+    )
+    timeout: Duration = Field(default=timedelta(seconds=30), description="of one command")
+    limits_every: Duration = Field(
+        default=timedelta(minutes=1),
+        description="how often limits of slurmdbd are read anew; while it is away they stay as they were",
+    )
+    observe_only: StrictBool = Field(
+        default=False,
+        description="true: nothing is written to Slurm; the log says what would have been",
+    )
+    differences_after: Duration = Field(
+        default=timedelta(minutes=1),
+        description="a job that our model would have started for so long, and Slurm does not, is reported",
+    )
+
+
 class PluggedSource(Format):
     """A source of another package, by its entry point in the group xce.sources."""
 
@@ -74,6 +108,7 @@ class SourceChoice(Format):
     watched: WatchedSource | None = None
     posted: PostedSource | None = None
     fake: FakeSource | None = None
+    slurm: SlurmSource | None = None
     plugged: PluggedSource | None = None
 
 
@@ -114,4 +149,7 @@ def problems(config: SchedulerConfig) -> list[tuple[tuple[str | int, ...], str]]
             found.append(((name,), "must be above 0"))
     if config.source.watched is not None and config.source.watched.poll <= timedelta(0):
         found.append((("source", "watched", "poll"), "must be above 0"))
+    slurm = config.source.slurm
+    if slurm is not None and slurm.timeout <= timedelta(0):
+        found.append((("source", "slurm", "timeout"), "must be above 0"))
     return found
