@@ -22,7 +22,7 @@ class SimulatedCluster:
     """Truth of the batch system. Reads no clock: each change says when it happens."""
 
     def __init__(self, own: tuple[Host, ...]) -> None:
-        self._own = own
+        self._own = {host.name: host for host in own}
         self._own_jobs = {host.name: 0 for host in own}
         self._provisioned: dict[str, _Provisioned] = {}
         self._name_of: dict[str, str] = {}
@@ -38,7 +38,10 @@ class SimulatedCluster:
     def hosts(self) -> tuple[Host, ...]:
         """Return all hosts as a snapshot shows them."""
         if self._hosts is None:
-            self._hosts = (*self._own, *(entry.host for entry in self._provisioned.values()))
+            self._hosts = (
+                *self._own.values(),
+                *(entry.host for entry in self._provisioned.values()),
+            )
         return self._hosts
 
     def provisioned(self) -> Iterator[Host]:
@@ -82,6 +85,34 @@ class SimulatedCluster:
         name = self._name_of.get(instance)
         return name is not None and self._provisioned[name].jobs > 0
 
+    def is_running(self, job: str) -> bool:
+        """Return whether a job has resources."""
+        return job in self._running
+
+    def is_own(self, host: str) -> bool:
+        """Return whether a host is of the own partition."""
+        return host in self._own
+
+    def jobs_on(self, host: str) -> tuple[str, ...]:
+        """Return the jobs that run on a host."""
+        return tuple(
+            job.id for job in self._running.values() if any(use.name == host for use in job.hosts)
+        )
+
+    def find_host(self, instance: str) -> str | None:
+        """Return the host of an instance; None: it has none."""
+        return self._name_of.get(instance)
+
+    def instance_of(self, host: str) -> str | None:
+        """Return the instance of a host; None: it is an own one."""
+        entry = self._provisioned.get(host)
+        return None if entry is None else entry.host.instance
+
+    def whole_host(self, instance: str, job: str) -> Allocation:
+        """Return the placing of a job of one task, one slot of the host of an instance."""
+        use = HostUse(name=self._name_of[instance], tasks=1, uses={"slots": 1})
+        return Allocation(job=job, hosts=(use,))
+
     def busy_hosts(self) -> tuple[int, int]:
         """Return how many own hosts, and how many provisioned ones, have a job."""
         own = sum(1 for jobs in self._own_jobs.values() if jobs)
@@ -109,7 +140,11 @@ class SimulatedCluster:
         """Add a host that reported; ``host.instance`` names its instance."""
         assert host.instance == instance
         assert host.name not in self._own_jobs, f"{host.name} is an own host"
-        assert host.name not in self._provisioned, f"{host.name} is in the cluster"
+        if host.name in self._provisioned:
+            # A new machine under the name of one that is gone.
+            old = self._provisioned[host.name].host
+            assert old.instance is not None, "a provider created it"
+            self.remove(old.instance)
         self._provisioned[host.name] = _Provisioned(host)
         self._host_changes.add(host)
         self._name_of[instance] = host.name
@@ -120,6 +155,16 @@ class SimulatedCluster:
         entry = self._provisioned[self._name_of[instance]]
         entry.host = entry.host.model_copy(update={"state": state})
         self._host_changes.change(entry.host)
+        self._hosts = None
+
+    def set_host_state(self, host: str, state: HostState) -> None:
+        """Open or close any host by its name."""
+        instance = self.instance_of(host)
+        if instance is not None:
+            self.set_state(instance, state)
+            return
+        self._own[host] = self._own[host].model_copy(update={"state": state})
+        self._host_changes.change(self._own[host])
         self._hosts = None
 
     def remove(self, instance: str) -> None:
@@ -181,6 +226,17 @@ class SimulatedCluster:
         for name, amount in job.shared.items():
             self._in_use[name] -= amount
         return job
+
+    def requeue(self, pending: PendingJob, at: datetime) -> RunningJob:
+        """End a running job and let it wait again; return what it was."""
+        job = self.end(pending.id, at)
+        self.submit(pending)
+        return job
+
+    def withdraw(self, job: str) -> None:
+        """Take a job out that waits; one that does not stays as it is."""
+        if self._pending.pop(job, None) is not None:
+            self._pending_changes.remove(job)
 
     def _count_job(self, name: str, change: int, at: datetime) -> None:
         if name in self._own_jobs:

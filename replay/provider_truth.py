@@ -28,6 +28,8 @@ class Machine:
         booted_at: when the provider calls it a success, or, if ``fails``, a failure that leaves nothing.
         joins_at: when it joins the cluster; None: never.
         gone_at: when it ends; None: nobody has given it back.
+        told_at: when the provider says that it takes it back; None: it does not.
+        taken_at: when it is gone without our return: it died, or was taken back.
     """
 
     machine: str
@@ -39,15 +41,24 @@ class Machine:
     joins_at: datetime | None
     fails: bool
     gone_at: datetime | None = None
+    told_at: datetime | None = None
+    taken_at: datetime | None = None
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it ends, whoever ends it; None: it is not known to end."""
+        return min((at for at in (self.gone_at, self.taken_at) if at is not None), default=None)
 
     def state(self, now: datetime) -> MachineState:
         """Return where it is at a time."""
-        if self.gone_at is not None and self.gone_at <= now:
+        if not self.exists(now):
             return MachineState.FAILED if self.fails else MachineState.GONE
         if now < self.launched_at:
             return MachineState.COMING
         if now < self.booted_at:
             return MachineState.BOOTING
+        if self.fails:
+            return MachineState.FAILED
         return (
             MachineState.JOINED
             if self.joins_at is not None and self.joins_at <= now
@@ -56,7 +67,8 @@ class Machine:
 
     def exists(self, now: datetime) -> bool:
         """Return whether it exists or is about to: it takes room at the provider."""
-        return self.gone_at is None or now < self.gone_at
+        ends = self.ends_at
+        return ends is None or now < ends
 
 
 @dataclass(slots=True)

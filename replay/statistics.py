@@ -69,6 +69,7 @@ class Statistics:
         self._own_slots = sum(host.total.get(_SLOTS, 0) for host in config.cluster.all_hosts())
         self._waits: list[int] = []
         self._ended: set[str] = set()
+        self._begun: set[str] = set()
         self._placed: dict[str, _Placed] = {}
         self._busy: dict[str, int] = {}
         self._slots_in_use = 0
@@ -84,6 +85,9 @@ class Statistics:
     # --------------------------------------------------------- told by the driver
     def started(self, job: WorkloadJob, at: datetime) -> None:
         """A job starts; the session that started it is told at the same time."""
+        if job.id in self._begun:
+            return
+        self._begun.add(job.id)
         wait = (at - self._workload.start) // _SECOND - job.submit
         self._waits.append(wait)
         self._wait_points.append((self._workload.start + job.submit * _SECOND, wait))
@@ -91,6 +95,10 @@ class Statistics:
     def ended(self, job: WorkloadJob, at: datetime) -> None:
         """A job ends, in the second it started or later."""
         self._ended.add(job.id)
+        self.stopped(job, at)
+
+    def stopped(self, job: WorkloadJob, at: datetime) -> None:
+        """See ``StopWatcher.stopped``: its resources are free."""
         placed = self._placed.pop(job.id)
         seconds = (at - placed.since) // _SECOND
         for host, slots in placed.slots:

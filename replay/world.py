@@ -6,20 +6,10 @@ A session is handed ``PendingJob`` values only: true run times stay in here.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
-from xce.domain.engine.calls import (
-    Answer,
-    Call,
-    ListCall,
-    ReturnStatusCall,
-    StatusCall,
-    Step,
-    Steps,
-    make,
-)
+from xce.domain.engine.calls import Call, ListCall, ReturnStatusCall, StatusCall, Step
 from xce.domain.engine.commands import (
     Command,
     DeclareShared,
@@ -28,10 +18,6 @@ from xce.domain.engine.commands import (
     ReportBookings,
     TakeLease,
 )
-from xce.domain.engine.controller import Controller
-from xce.domain.engine.provisioner import Provisioner
-from xce.domain.engine.reconciliation import Listing, Sightings, reconcile
-from xce.domain.errors import RejectedError
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.delta import (
     NO_CATALOG_CHANGES,
@@ -40,10 +26,11 @@ from xce.domain.formats.delta import (
     catalog_changes,
     going_on,
 )
-from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
-from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.policy import Decision, DecisionKind, Inventory, PolicyInput
+from xce.domain.formats.session_result import Allocation, SessionResult
 from xce.domain.formats.snapshot import Catalog, Host, HostState, Shared, Snapshot
 from xce.domain.ports import EventLog
+from xce.domain.provisioning.drain import AtDeadline, Drain
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.request import OPEN, Request, RequestState
@@ -54,69 +41,34 @@ from xce.domain.sharing.wants import terms_of, whole_wants
 from xce.projections.all import Projections
 from xce.replay.agenda import Agenda, CountedIds
 from xce.replay.cluster import SimulatedCluster
-from xce.replay.provider_truth import Join
+from xce.replay.happenings import (
+    Act,
+    Arrival,
+    Change,
+    CheckOut,
+    End,
+    Happening,
+    Listing,
+    Observe,
+    Poll,
+    StopWatcher,
+    Wake,
+    Watcher,
+)
+from xce.replay.licence_servers import LicenceServer
 from xce.replay.providers import SimulatedProvider
+from xce.replay.shell import BY, Crashed, CrashPoint, Shell, soon
 from xce.replay.workloads.workload import Workload, WorkloadJob
 
-#: Who writes the events of a simulation.
-BY: Final = "xce sim"
+__all__ = ["BY", "Watcher", "World"]
+
 #: The lease outlives any simulation: there is nobody to take over.
 LEASE_TERM: Final = timedelta(days=3650)
-_SECOND: Final = timedelta(seconds=1)
 _NO_AMOUNTS: Final = Changes[Shared]()
+_NOTHING: Final = Inventory()
 #: What brings waiting jobs nearer, and, when none waits, the end. All other events may be attempts that fail for ever.
 _COMING: Final = (Instance.Joined, ElasticResource.Borrowed)
 _GOING: Final = (Instance.Returned, Instance.Lost, Grant.ReturnConfirmed, Grant.Lost)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A job is submitted."""
-
-    job: WorkloadJob
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """A job has run for its true run time."""
-
-    job: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Something is different at a provider: a host joins."""
-
-    provider: str
-
-
-@dataclass(frozen=True, slots=True)
-class Poll:
-    """Providers are asked what became of requests and returns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """A session is due."""
-
-
-Happening = Arrival | End | Change | Poll | Wake
-
-
-class Watcher(Protocol):
-    """Told what happens, as it happens."""
-
-    def started(self, job: WorkloadJob, at: datetime) -> None:
-        """A job starts; the session that started it is told at the same time."""
-        ...
-
-    def ended(self, job: WorkloadJob, at: datetime) -> None:
-        """A job ended."""
-        ...
-
-    def session(self, snapshot: Snapshot, result: SessionResult) -> None:
-        """A session is over; its allocations start now."""
-        ...
 
 
 class World:
@@ -129,29 +81,33 @@ class World:
         log: EventLog,
         providers: dict[str, SimulatedProvider],
         watchers: Iterable[Watcher] = (),
+        servers: Iterable[LicenceServer] = (),
     ) -> None:
         self.config = config
         self.workload = workload
         self.log = log
         self.providers = providers
-        self.projections = Projections()
         self.cluster = SimulatedCluster(config.cluster.all_hosts())
         self.now = workload.start
         self._settings = config.policy.settings()
         self._rated = any(budget.max_asked is not None for budget in config.policy.budgets)
         self._watchers = tuple(watchers)
-        self._controller = Controller(log)
-        self._primary = log.take_primary()
         self._ids = CountedIds()
-        self._provisioner = Provisioner(self._ids)
-        self._sightings: dict[str, Sightings] = {}
+        self._up_at: datetime | None = None
+        self.down_for = timedelta(0)
+        self._servers = {server.name: server for server in servers}
+        self._observed_until: dict[str, datetime] = {}
+        self._attempts: dict[str, int] = {}
+        self._slipping: list[tuple[str, WorkloadJob]] = []
+        self._after_each: list[Callable[[datetime | None], None]] = []
+        self.shell = self._new_shell()
         self._agenda = Agenda[Happening]()
         self._jobs = {job.id: job for job in workload.jobs}
         self._meters = {pool.name: Meter(pool) for pool in config.cluster.shared}
-        self._early_joins: dict[str, Join] = {}
         self._last_session: datetime | None = None
         self._next_wake: datetime | None = None
         self._next_poll: datetime | None = None
+        self._next_listing: datetime | None = None
         self._next_change: dict[str, datetime] = {}
         #: When a job came, started or ended, or supply came or went; and how many jobs are still to come or to end.
         self._last_progress = workload.start
@@ -161,9 +117,34 @@ class World:
         self.sessions = 0
         self.ended = 0
 
+    @property
+    def projections(self) -> Projections:
+        """What the log says, folded by the process that lives now."""
+        return self.shell.projections
+
+    @property
+    def down(self) -> bool:
+        """Whether the process has ended and is not started again."""
+        return self._up_at is not None
+
+    def _new_shell(self) -> Shell:
+        return Shell(self.config, self.log, self.providers, self._ids, self, self.config.lifecycle)
+
     # --------------------------------------------------------------------- run
-    def run(self, progress: Callable[[int], None] = lambda ended: None) -> None:
-        """Run to the end; ``progress`` is told the number of jobs that have ended, now and then."""
+    def at(self, offset: timedelta, do: Callable[[], None]) -> None:
+        """Have something done at a time after the workload's second 0, before what happens by itself; to be said before the run."""
+        self._agenda.put(self.workload.start + offset, Act(do))
+
+    def after_each(self, do: Callable[[datetime | None], None]) -> None:
+        """Have something done whenever everything of one time has happened; it is told the next time, None at the end."""
+        self._after_each.append(do)
+
+    def run(
+        self,
+        progress: Callable[[int], None] = lambda ended: None,
+        until: datetime | None = None,
+    ) -> None:
+        """Run to the end, or ``until`` then; ``progress`` is told the number of jobs that have ended, now and then."""
         for job in self.workload.jobs:
             self._agenda.put(self.workload.start + timedelta(seconds=job.submit), Arrival(job))
         self._to_come = len(self.workload.jobs)
@@ -171,12 +152,20 @@ class World:
         self._last_progress = self.now
         self._set_up()
         while (at := self._agenda.next_time) is not None:
+            if until is not None and at > until:
+                self.now = until
+                break
             happenings = self._agenda.take_until(at)
             if self._is_stuck(at):
                 break
             self.now = at
             self._happen(happenings)
+            for do in self._after_each:
+                do(self._agenda.next_time)
             progress(self.ended)
+        else:
+            if until is not None:
+                self.now = max(self.now, until)
 
     def _is_stuck(self, at: datetime) -> bool:
         """Return whether there have been only failing attempts for too long, and nothing else is to come."""
@@ -201,7 +190,10 @@ class World:
                     pool.min_hold,
                 )
             )
-        self._commit(Step((command,)) for command in commands)
+        self.shell.commit(Step((command,)) for command in commands)
+        for name, server in self._servers.items():
+            self._observe_at(name, self.now + server.every)
+        self._list_soon()
 
     def _happen(self, happenings: list[Happening]) -> None:
         session_due = False
@@ -212,49 +204,58 @@ class World:
                     self._to_come -= 1
                     self._last_progress = self.now
                     self._wake_soon()
-                case End(job=job_id):
-                    for name in self.cluster.end(job_id, self.now).shared:
-                        self._meters[name].release(job_id, self.now)
-                    self.ended += 1
-                    self._to_come -= 1
-                    self._last_progress = self.now
-                    for watcher in self._watchers:
-                        watcher.ended(self._jobs[job_id], self.now)
-                    self._wake_soon()
+                case End():
+                    self._end(happening)
+                case CheckOut():
+                    self._check_out(happening)
+                case Observe(server=name):
+                    if self._observed_until.get(name) == self.now:
+                        del self._observed_until[name]
+                        self._observe(name)
+                case Act(do=do):
+                    self._guarded(do)
                 case Change(provider=name):
                     if self._next_change.get(name) == self.now:
                         del self._next_change[name]
+                    self._bury(name)
                     self._record_joins()
                     self._poll_soon()
                     self._watch_provider(name)
                 case Poll():
                     if self._next_poll == self.now:
                         self._next_poll = None
-                        self._poll()
+                        self._guarded(self._poll)
+                case Listing():
+                    if self._next_listing == self.now:
+                        self._next_listing = None
+                        self._guarded(self._list)
                 case Wake():
                     if self._next_wake == self.now:
                         self._next_wake = None
                         session_due = True
         if session_due or self._next_wake == self.now:
             self._next_wake = None
-            self._session()
+            self._guarded(self._session)
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        """Do something that the process may end in."""
+        try:
+            do()
+        except Crashed:
+            self.go_down(self.down_for)
 
     # ---------------------------------------------------------------- sessions
     def _session(self) -> None:
+        if self._up_at is not None:
+            self._wake_at(self._up_at)
+            return
         self._last_session = self.now
         self.sessions += 1
         self._scheduler.advance(self._delta())
         snapshot = self._scheduler.snapshot
         result = self._scheduler.run()
         for allocation in result.allocations:
-            job = self._jobs[allocation.job]
-            self.cluster.start(allocation, self.now)
-            for entry in allocation.shared:
-                self._meters[entry.name].book(allocation.job, entry.amount, self.now)
-            self._agenda.put(self.now + timedelta(seconds=job.run_time), End(job.id))
-            self._to_come += 1
-            for watcher in self._watchers:
-                watcher.started(job, self.now)
+            self._start(allocation)
         for watcher in self._watchers:
             watcher.session(snapshot, result)
         wants = whole_wants(snapshot, result)
@@ -271,6 +272,7 @@ class World:
             budgets=self.config.policy.budgets,
             pauses=self.projections.catalog.pauses(self.now),
             asked=self.projections.asks.view(self.now) if self._rated else (),
+            failures=self.projections.failures.view(),
             shared=tuple(
                 terms_of(
                     meter,
@@ -281,10 +283,11 @@ class World:
                 )
                 for name, meter in self._meters.items()
             ),
-            settings=self._settings,
+            settings=self._settings
+            if not self.projections.reasons.site.frozen
+            else self._settings.model_copy(update={"freeze": True}),
         )
-        decisions, steps = self._provisioner.round(inputs)
-        self._carry_out(steps)
+        decisions = self.shell.round(inputs)
         self._plan_next_session(result, decisions)
 
     def _first_snapshot(self) -> Snapshot:
@@ -292,10 +295,10 @@ class World:
         return Snapshot.model_construct(
             format="xce.snapshot/1",
             now=self.now,
-            position=0,
+            position=self.projections.position,
             hosts=self.cluster.hosts(),
-            # Nothing is declared in the log yet.
             shared=tuple(
+                # In a new log nothing is declared yet.
                 Shared.model_construct(
                     name=pool.name,
                     total=pool.owned,
@@ -304,14 +307,16 @@ class World:
                     borrowed=0,
                     peak_need=None,
                 )
+                if not self.projections.position
+                else self._shared(pool.name, self._meters[pool.name])
                 for pool in cluster.shared
             ),
             queues=cluster.queues,
             limits=cluster.limits,
             quotas=cluster.quotas,
             groups=cluster.groups,
-            running=(),
-            pending=(),
+            running=self.cluster.running(),
+            pending=self.cluster.pending(),
             catalog=Catalog(),
             settings=self.config.session,
         )
@@ -359,20 +364,14 @@ class World:
             totals = self._totals(name)
             meter.note(wants.get(name, 0), totals, self.now)
             occupied[name] = meter.read(totals, self.now).occupied
-        self._controller.handle(ReportBookings(occupied), at=self.now, by=BY)
+        self.shell.handle(ReportBookings(occupied))
 
     # ------------------------------------------------------------------ engine
     def _poll(self) -> None:
-        self._carry_out(
-            self._provisioner.poll(
-                self.projections.inventory.view(),
-                self.now,
-                self._settings,
-                capabilities={
-                    name: one.description.capabilities for name, one in self.providers.items()
-                },
-            )
-        )
+        if self._up_at is not None:
+            self._poll_at(self._up_at)
+            return
+        self.shell.poll()
         self._record_joins()
         view = self.projections.inventory.view()
         for entry in view.instances:
@@ -387,83 +386,44 @@ class World:
                 case _:
                     pass
             if due is not None:
-                self._poll_at(max(self.now + _SECOND, due))
+                self._poll_at(max(soon(self.now), due))
         for request in view.requests:
             if request.state in OPEN and request.deadline is not None:
                 self._wake_at(request.deadline)
 
-    def _carry_out(self, steps: Iterable[Step]) -> None:
-        """Make commands durable, then look and call, then go on with the answers, until nothing follows."""
-        while done := self._commit(steps):
-            following: list[Step] = []
-            looks = [
-                instance for step in done for look in step.looks for instance in look.instances
-            ]
-            if looks:
-                busy = {instance: self.cluster.has_job(instance) for instance in looks}
-                following += self._provisioner.looked(busy, self.projections.inventory.view())
-            for step in done:
-                for call in step.calls:
-                    if isinstance(call, ListCall):
-                        following += self._list(call.provider)
-                        continue
-                    answer = self._call(call)
-                    following += self._provisioner.answered(call, answer, self.now, self._settings)
-            steps = following
+    def _list(self) -> None:
+        if self._up_at is None:
+            for name, provider in self.providers.items():
+                if provider.description.capabilities.listing:
+                    self.shell.carry_out(self.shell.list_provider(name))
+        if self._goes_on():
+            self._list_soon()
 
-    def _list(self, provider: str) -> Steps:
-        """Go on after a listing."""
-        holdings = self.providers[provider].holdings(self.now)
-        if holdings is None:
-            return ()
-        steps, self._sightings[provider] = reconcile(
-            Listing(provider, holdings, self.now),
-            self.projections.inventory.view(),
-            self._sightings.get(provider, Sightings()),
-            self._ids,
-        )
-        return steps
+    def called(self, call: Call) -> None:
+        """See ``Outside.called``."""
+        self._watch_provider(call.provider)
+        if not isinstance(call, (StatusCall, ReturnStatusCall)):
+            self._poll_soon()
 
-    def _commit(self, steps: Iterable[Step]) -> list[Step]:
-        """Append the commands of all steps at once; return the steps that were not refused."""
-        done: list[Step] = []
-        for step in steps:
-            if self._accepted(step.commands):
-                done.append(step)
-            else:
-                self._accepted(step.otherwise)
-        if change := self._controller.take():
-            recorded = self.log.append(
-                change.aggregates, fences={"primary": self._primary, **change.fences}
-            )
-            self._controller.appended()
-            self.projections.apply(recorded)
-            for entry in recorded:
-                self._follow(entry.event)
-        return done
+    def unanswered(self, call: Call | ListCall) -> None:
+        """See ``Outside.unanswered``: it is tried again."""
+        self._poll_at(soon(self.now))
 
-    def _accepted(self, commands: Iterable[Command]) -> bool:
-        try:
-            for command in commands:
-                self._controller.handle(command, at=self.now, by=BY)
-        except RejectedError:
-            return False
-        return True
+    def look(self, instances: Iterable[str]) -> dict[str, bool]:
+        """See ``Outside.look``."""
+        return {instance: self.cluster.has_job(instance) for instance in instances}
 
-    def _call(self, call: Call) -> Answer:
-        try:
-            return make(call, self.providers[call.provider], self.now)
-        finally:
-            self._watch_provider(call.provider)
-            if not isinstance(call, (StatusCall, ReturnStatusCall)):
-                self._poll_soon()
+    def jobs_on(self, host: str) -> tuple[str, ...]:
+        """See ``Outside.jobs_on``."""
+        return self.cluster.jobs_on(host)
 
-    def _follow(self, event: object) -> None:
+    def follow(self, event: object) -> None:
         """Do in the cluster what an event says of its hosts; a change of supply is a reason for a session."""
         if isinstance(event, _COMING if self.cluster.pending_count else _GOING):
             self._last_progress = self.now
         match event:
             case Instance.DrainStarted(originator_id=aggregate):
+                self._slip_in(_name(aggregate))
                 self.cluster.set_state(_name(aggregate), HostState.DRAINING)
             case Instance.Reopened(originator_id=aggregate):
                 self.cluster.set_state(_name(aggregate), HostState.OPEN)
@@ -481,32 +441,223 @@ class World:
             case Request.MachineFailed() | Request.FellShort():
                 self._wake_soon()
             case Instance.ReturnRefused() | Grant.ReturnRefused():
-                self._poll_at(self.now + _SECOND)
+                self._poll_at(soon(self.now))
                 self._wake_at(self.now + self.config.driver.review_interval)
+            case Drain.Event():
+                self._follow_drain(event)
+            case _:
+                pass
+
+    def _follow_drain(self, event: Drain.Event) -> None:
+        host = _name(event.originator_id)
+        match event:
+            case Drain.Asked(instance=None):
+                self.cluster.set_host_state(host, HostState.DRAINING)
+                self._poll_soon()
+            case Drain.Asked(deadline=deadline):
+                self._poll_soon()
+                if deadline is not None:
+                    self._poll_at(deadline)
+            case Drain.DeadlinePassed(jobs=jobs, at_deadline=AtDeadline.REQUEUE):
+                for job in jobs:
+                    self.stop_job(job)
+                self._poll_soon()
+            case Drain.Cancelled() | Drain.SlippedIn() if self.cluster.is_own(host):
+                self.cluster.set_host_state(host, HostState.OPEN)
+                self._wake_soon()
             case _:
                 pass
 
     def _record_joins(self) -> None:
         """Record the joins whose instances are known; the others wait for the next poll."""
-        for name, provider in self.providers.items():
-            self._early_joins.update(
-                (f"{name}/{join.machine}", join) for join in provider.joins(self.now)
-            )
-        starting = [
-            entry.id
-            for entry in self.projections.inventory.view().instances
-            if entry.state is InstanceState.STARTING and entry.id in self._early_joins
-        ]
-        for step in self._commit(Step((self._join_of(instance),)) for instance in starting):
-            for command in step.commands:
-                assert isinstance(command, RecordJoin)
-                del self._early_joins[command.instance]
-                self.cluster.join(command.instance, _host_of(command, self.now))
-                self._wake_soon()
+        if self._up_at is not None:
+            return
+        for join in self.shell.take_joins():
+            self.cluster.join(join.instance, _host_of(join, self.now))
+            self._wake_soon()
 
-    def _join_of(self, instance: str) -> RecordJoin:
-        join = self._early_joins[instance]
-        return RecordJoin(instance, join.name, join.booted_at, join.attributes, join.total)
+    # -------------------------------------------------------------------- jobs
+    def _start(self, allocation: Allocation) -> None:
+        job = self._jobs[allocation.job]
+        attempt = self._attempts.get(job.id, 0)
+        self.cluster.start(allocation, self.now)
+        for entry in allocation.shared:
+            meter = self._meters[entry.name]
+            meter.book(allocation.job, entry.amount, self.now)
+            server = self._servers.get(meter.pool.observer or "")
+            if server is not None:
+                at = server.take_on(entry.name, job.id, attempt, entry.amount, self.now)
+                self._agenda.put(at, CheckOut(job.id, attempt, server.name))
+        seconds, fails = job.attempt(attempt)
+        self._agenda.put(self.now + timedelta(seconds=seconds), End(job.id, attempt, fails))
+        self._to_come += 1
+        for watcher in self._watchers:
+            watcher.started(job, self.now)
+
+    def _end(self, end: End) -> None:
+        self._to_come -= 1
+        if end.attempt != self._attempts.get(end.job, 0) or not self.cluster.is_running(end.job):
+            return  # this attempt was stopped before its time
+        job = self._jobs[end.job]
+        last = end.attempt + 1 >= len(job.failures)
+        if end.fails and not (job.given_up and last):
+            self.stop_job(end.job)
+            return
+        self._free(self.cluster.end(end.job, self.now).shared, end.job)
+        self.ended += 1
+        self._last_progress = self.now
+        for watcher in self._watchers:
+            watcher.ended(job, self.now)
+        self._wake_soon()
+        if self._last_session == self.now:
+            # It took no time: what it held is free in the second in which it started.
+            self._next_wake = self.now
+
+    def stop_job(self, job_id: str) -> None:
+        """End a running job's attempt before its time: it is queued again."""
+        job = self._jobs[job_id]
+        self._free(self.cluster.requeue(job.pending(self.workload.start), self.now).shared, job_id)
+        self._attempts[job_id] = self._attempts.get(job_id, 0) + 1
+        for watcher in self._watchers:
+            if isinstance(watcher, StopWatcher):
+                watcher.stopped(job, self.now)
+        self._wake_soon()
+
+    def cancel_job(self, job_id: str) -> None:
+        """Take a job out, whether it waits or runs; one that is neither stays as it is."""
+        if self.cluster.is_running(job_id):
+            self.stop_job(job_id)
+        self.cluster.withdraw(job_id)
+        self._wake_soon()
+
+    def _free(self, shared: Iterable[str], job_id: str) -> None:
+        for name in shared:
+            meter = self._meters[name]
+            meter.release(job_id, self.now)
+            server = self._servers.get(meter.pool.observer or "")
+            if server is not None:
+                server.give_back(name, job_id, self.now)
+
+    def slip_in(self, instance: str, job: WorkloadJob) -> None:
+        """Have the batch system start a job on an instance's host just before the host is closed for its return."""
+        self._jobs[job.id] = job
+        self._slipping.append((instance, job))
+
+    def _slip_in(self, instance: str) -> None:
+        for entry in [entry for entry in self._slipping if entry[0] in ("", instance)]:
+            self._slipping.remove(entry)
+            self.cluster.submit(entry[1].pending(self.workload.start))
+            self._start(self.cluster.whole_host(instance, entry[1].id))
+
+    # ----------------------------------------------------------------- trouble
+    def go_down(self, length: timedelta) -> None:
+        """End the process at once; after some time another begins, which knows the log alone."""
+        self._up_at = self.now + length
+        self.shell.crash_at = None
+        self._agenda.put(self._up_at, Act(self._come_up))
+
+    def crash_at_ask(self, point: CrashPoint, length: timedelta) -> None:
+        """Have the process end at its next ask, before or after the call."""
+        self.down_for = length
+        self.shell.crash_at = point
+
+    def _come_up(self) -> None:
+        self._up_at = None
+        old, self.shell = self.shell, self._new_shell()
+        old.hand_over(self.shell)
+        self.shell.recover()
+        for name, meter in self._meters.items():
+            fresh = self._meters[name] = Meter(meter.pool)
+            running = [job for job in self.cluster.running() if name in job.shared]
+            fresh.sync(
+                {job.id: (job.shared[name], job.started or self.now) for job in running}, self.now
+            )
+        self.cluster.taken_changes()
+        self._scheduler = Scheduler(self._first_snapshot())
+        self._seen_catalog = Catalog()
+        for name, provider in self.providers.items():
+            if provider.description.capabilities.listing:
+                self.shell.carry_out(self.shell.list_provider(name))
+        self._poll_soon()
+        self._wake_soon()
+
+    def lose_host(self, host: str) -> None:
+        """A host dies: its jobs are queued again; a provisioned one's machine ends."""
+        instance = self.cluster.instance_of(host)
+        if instance is None:
+            self._empty(host)
+            self.cluster.set_host_state(host, HostState.DOWN)
+            return
+        name, machine = self._machine_of(instance)
+        self.providers[name].take(machine, self.now)
+        self._watch_provider(name)
+        self._bury(name)
+
+    def _bury(self, provider: str) -> None:
+        """Stop the jobs of machines that have ended by themselves; their hosts are down until our books say that they are gone."""
+        for machine in self.providers[provider].ended(self.now):
+            host = self.cluster.find_host(f"{provider}/{machine}")
+            if host is not None:
+                self._empty(host)
+                self.cluster.set_host_state(host, HostState.DOWN)
+
+    def _empty(self, host: str) -> None:
+        for job in self.cluster.jobs_on(host):
+            self.stop_job(job)
+
+    def _machine_of(self, instance: str) -> tuple[str, str]:
+        for name in self.providers:
+            if instance.startswith(f"{name}/"):
+                return name, instance.removeprefix(f"{name}/")
+        raise AssertionError(f"{instance} is of no provider")
+
+    # ---------------------------------------------------------- licence servers
+    def _check_out(self, checkout: CheckOut) -> None:
+        server = self._servers[checkout.server]
+        totals = {name: self._totals(name).total for name in self._meters}
+        for name in server.check_out(checkout.job, checkout.attempt, totals, self.now):
+            self._meters[name].deny(self.now)
+            if self.cluster.is_running(checkout.job):
+                self.stop_job(checkout.job)
+
+    def _observe(self, name: str) -> None:
+        server = self._servers[name]
+        for seen in server.look(self.now):
+            meter = self._meters.get(seen.resource)
+            if meter is None or self._up_at is not None:
+                continue
+            totals = self._totals(seen.resource)
+            before = meter.read(totals, self.now)
+            meter.observe(seen)
+            after = meter.read(totals, self.now)
+            if (after.occupied, after.limit) != (before.occupied, before.limit):
+                self._wake_soon()
+        if self._goes_on():
+            self._observe_at(name, self.now + server.every)
+
+    def _goes_on(self) -> bool:
+        """Return whether anything is still to come or to go."""
+        return bool(
+            self._to_come
+            or self.cluster.pending_count
+            or self.projections.inventory.view() != _NOTHING
+        )
+
+    def totals_of(self, name: str) -> Totals:
+        """Return what there is of a shared resource, by the log."""
+        return self._totals(name)
+
+    def meter_of(self, name: str) -> Meter:
+        """Return what is known of the use of a shared resource."""
+        return self._meters[name]
+
+    def wake(self) -> None:
+        """Have a session soon."""
+        self._wake_soon()
+
+    def watch(self, provider: str) -> None:
+        """Have what changes at a provider noticed."""
+        self._watch_provider(provider)
 
     # -------------------------------------------------------------------- time
     def _wake_at(self, at: datetime) -> None:
@@ -533,6 +684,16 @@ class World:
         if self._next_poll is None or at < self._next_poll:
             self._next_poll = at
             self._agenda.put(at, Poll())
+
+    def _list_soon(self) -> None:
+        interval = self.config.driver.list_interval
+        if interval is not None:
+            self._next_listing = self.now + interval
+            self._agenda.put(self._next_listing, Listing())
+
+    def _observe_at(self, name: str, at: datetime) -> None:
+        self._observed_until[name] = at
+        self._agenda.put(at, Observe(name))
 
     def _watch_provider(self, name: str) -> None:
         at = self.providers[name].next_change(self.now)

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt
 
 from xce.domain.cluster.host_names import expand
 from xce.domain.formats.base import Count, Duration, Format, Name, Need, Time, Total
+from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.observation import Scope
 from xce.domain.formats.policy import Budget, PolicySettings
 from xce.domain.formats.provider import ProviderDescription
@@ -251,6 +252,10 @@ class DriverConfig(Format):
         default=timedelta(days=7),
         description="when nothing at all has changed for so long, the jobs that still wait are named and the run ends",
     )
+    list_interval: Interval | None = Field(
+        default=None,
+        description="how often providers that can are asked for everything they have; null: only where an outcome is unknown",
+    )
     time_zero: Time | None = Field(
         default=None,
         description="time of the trace's second 0; null: the trace's own, else 2000-01-01",
@@ -265,4 +270,5 @@ class SimulationConfig(Format):
     workload: WorkloadConfig = WorkloadConfig()
     session: Settings = Settings()
     policy: PolicyConfig = PolicyConfig()
+    lifecycle: LifecycleSettings = LifecycleSettings()
     driver: DriverConfig = DriverConfig()

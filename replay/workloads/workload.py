@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from xce.domain.formats.snapshot import PendingJob, Tasks
+from xce.domain.formats.snapshot import ArrayElement, PendingJob, Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class WorkloadJob:
         submit: seconds after the workload's start.
         run_time: seconds that it will run, 0 or more: the truth, for the driver alone.
         run_limit: what the user asked for, which the scheduler knows; None: nothing was asked.
+        failures: seconds after which attempts fail, one after the other; the job is then queued again.
+        given_up: the last of these failures is the end of the job; it does not run to its end.
     """
 
     id: str
@@ -37,6 +39,18 @@ class WorkloadJob:
     project: str = "default"
     queue: str = "normal"
     run_limit: timedelta | None = None
+    priority: int = 0
+    held: bool = False
+    waits_for: tuple[str, ...] = ()
+    array: ArrayElement | None = None
+    failures: tuple[int, ...] = ()
+    given_up: bool = False
+
+    def attempt(self, number: int) -> tuple[int, bool]:
+        """Return how many seconds an attempt (0: the first) runs, and whether it fails."""
+        if number < len(self.failures):
+            return min(self.failures[number], self.run_time), True
+        return self.run_time, False
 
     def pending(self, start: datetime) -> PendingJob:
         """Return what the scheduler sees of the job, in a workload that starts at ``start``."""
@@ -50,6 +64,10 @@ class WorkloadJob:
             resreq=self.shape.resreq,
             exclusive=self.shape.exclusive,
             run_limit=self.run_limit,
+            priority=self.priority,
+            held=self.held,
+            waits_for=self.waits_for,
+            array=self.array,
         )
 
 
