@@ -322,7 +322,11 @@ class Lab:
             for place in sorted(pids.glob("slurmd-*")):
                 _end(place, "slurmd")
         self._end_steps()
-        for name, program in (("dbd/pid", "slurmdbd"), ("db/pid", "mariadbd"), ("munge/pid", "munged")):
+        for name, program in (
+            ("dbd/pid", "slurmdbd"),
+            ("db/pid", "mariadbd"),
+            ("munge/pid", "munged"),
+        ):
             _end(self.folder / name, program)
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -354,7 +358,10 @@ def lacking(*, database: bool) -> str | None:
 def load(folder: Path) -> Lab:
     """Return a lab that was started in a folder."""
     told = json.loads((folder / "lab.json").read_text(encoding="utf-8"))
-    clusters = tuple(Cluster(**{**c, "lines": tuple(c["lines"])}) for c in told["clusters"])
+    clusters = tuple(
+        Cluster(c["name"], c["own_nodes"], c["own_cpus"], tuple(c["lines"]), c["licences"])
+        for c in told["clusters"]
+    )
     return Lab(folder, told["port"], clusters, told["database"])
 
 

@@ -158,7 +158,9 @@ class SlurmLocal:
             raise RefusalError(f"Error Code: InvalidAmount: asked for {count}")
         records = self._free(template)[:count]
         if not records:
-            raise RefusalError(f"Error Code: InsufficientCapacity: all records of {wanted} are used")
+            raise RefusalError(
+                f"Error Code: InsufficientCapacity: all records of {wanted} are used"
+            )
         request = self._id("add")
         machines: list[str] = []
         for node in records:
@@ -175,13 +177,17 @@ class SlurmLocal:
         return {"requestId": request, "message": ""}
 
     def _free(self, template: dict[str, Any]) -> list[str]:
-        used = {one["node"] for one in self._state.machines.values() if not one["gone"]}
+        """Return the records that no machine uses, those that were used last at the end: Slurm has forgotten the others' machines."""
+        machines = self._state.machines.values()
+        used = {one["node"] for one in machines if not one["gone"]}
+        last = {one["node"]: number for number, one in enumerate(machines)}
         known = self._slurm.nodes()
-        return [
+        free = [
             name
             for name in names_of(template["nodes"])
             if name not in used and "FUTURE" in known.get(name, {}).get("State", "")
         ]
+        return sorted(free, key=lambda name: last.get(name, -1))
 
     def get_request_status(self, given: dict[str, Any]) -> dict[str, Any]:
         """Say where requests and returns are."""
@@ -248,7 +254,9 @@ class SlurmLocal:
         if "DRAIN" not in before:
             self._slurm.update(node, "state=drain", f"reason={OURS} goes back")
         shown = self._slurm.nodes().get(node, {})
-        busy = _BUSY & set(re.split(r"[+*]", shown.get("State", ""))) or shown.get("CPUAlloc") != "0"
+        busy = (
+            _BUSY & set(re.split(r"[+*]", shown.get("State", ""))) or shown.get("CPUAlloc") != "0"
+        )
         if not busy:
             return ""
         if "DRAIN" not in before:
@@ -270,7 +278,11 @@ class SlurmLocal:
         self.mend()
         return {
             "machines": [
-                {**self._report(machine), "templateId": known["template"], "requestTag": known["tag"]}
+                {
+                    **self._report(machine),
+                    "templateId": known["template"],
+                    "requestTag": known["tag"],
+                }
                 for machine, known in self._state.machines.items()
                 if not known["gone"]
             ]
