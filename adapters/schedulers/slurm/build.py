@@ -143,7 +143,9 @@ class _Builder:
             Shared(
                 name=one.name,
                 total=one.total,
-                used_elsewhere=max(0, one.used - ours.get(one.name, 0)) + one.reserved,
+                used_elsewhere=None
+                if one.used is None
+                else max(0, one.used - ours.get(one.name, 0)) + one.reserved,
             )
             for one in self._readings.licences
         )

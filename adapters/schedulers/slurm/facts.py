@@ -145,11 +145,11 @@ class PartitionFact:
 
 @dataclass(frozen=True, slots=True)
 class LicenceFact:
-    """One licence as this cluster may use it."""
+    """One licence as this cluster may use it; used None: not said, which is not zero."""
 
     name: str
     total: int
-    used: int
+    used: int | None
     reserved: int
     is_remote: bool
 

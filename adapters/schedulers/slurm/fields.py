@@ -142,5 +142,6 @@ def _whole(value: object, path: Path) -> int | None:
         is_set = wrapped.yes("set") if wrapped.has("set") else True
         return wrapped.whole("number") if is_set and not wrapped.yes("infinite") else None
     if isinstance(value, float) and value.is_integer():
-        return None if value < 0 or value in _NOT_SET else int(value)
+        number = int(value)
+        return None if number < 0 or number in _NOT_SET else number
     raise WrongFieldError(path, value, "a whole number")

@@ -64,8 +64,8 @@ def _all(jobs: list[Fields], command: str) -> tuple[tuple[JobFact, ...], list[Pr
     for fields in jobs:
         try:
             states = frozenset(word.upper() for word in fields.words("job_state"))
-            if not states:
-                raise WrongFieldError((*fields.path, "job_state"), None, "a state")
+            if not states:  # one that has nodes may run
+                states = frozenset({"RUNNING" if fields.text("nodes") else "PENDING"})
             if states <= _ENDED:
                 continue
             try:
@@ -82,7 +82,9 @@ def _all(jobs: list[Fields], command: str) -> tuple[tuple[JobFact, ...], list[Pr
 def _job(fields: Fields, states: frozenset[str]) -> JobFact:
     number = fields.whole("job_id")
     if not number:
-        raise WrongFieldError((*fields.path, "job_id"), fields.values.get("job_id"), "a job number")
+        if "PENDING" in states:
+            raise WrongFieldError((*fields.path, "job_id"), number, "a job number")
+        number = -1 - int(fields.path[-1])  # what runs holds nodes, whatever it is called
     asked = amounts(fields.text("tres_req_str"))
     node_count = fields.whole("node_count") or 1
     max_nodes = fields.whole("max_nodes") or None

@@ -5,7 +5,7 @@ from typing import Final
 from xce.adapters.schedulers.slurm import text
 from xce.adapters.schedulers.slurm.facts import NodeFact
 from xce.adapters.schedulers.slurm.fields import Fields, WrongFieldError, document_of, records_of
-from xce.adapters.schedulers.slurm.lists import generic_resources
+from xce.adapters.schedulers.slurm.lists import amounts, generic_resources
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import path_of
 
@@ -27,7 +27,8 @@ def nodes_of_json(document: object, command: str) -> tuple[NodeFact, ...]:
         top = document_of(document)
         if "nodes" not in top.values and "sinfo" in top.values:
             raise WrongFieldError(("sinfo",), "a summary", "nodes; is sinfo called with -N?")
-        return tuple(_node(fields) for fields in records_of(top.values.get("nodes"), ("nodes",)))
+        nodes = records_of(top.values.get("nodes"), ("nodes",))
+        return tuple(_node(fields) for fields in nodes if fields.has("name"))
     except WrongFieldError as error:
         raise InputError(command, [error.problem]) from None
 
@@ -67,14 +68,10 @@ def states_of(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _node(fields: Fields) -> NodeFact:
-    name = fields.text("name")
-    if not name:
-        raise WrongFieldError((*fields.path, "name"), fields.values.get("name"), "a node name")
     cpus = fields.whole("cpus")
+    if cpus is None:
+        cpus = _configured_cpus(fields)
     effective = fields.whole("effective_cpus")
-    if cpus is None or not (fields.has("state")):
-        missing = "cpus" if cpus is None else "state"
-        raise WrongFieldError((*fields.path, missing), None, "what a node has")
     features = fields.words("active_features") or fields.words("features")
     try:
         gres = generic_resources(",".join(fields.words("gres")))
@@ -82,8 +79,9 @@ def _node(fields: Fields) -> NodeFact:
         raise WrongFieldError((*fields.path, "gres"), str(error), "generic resources") from None
     reserved = fields.whole("specialized_memory") or 0
     return NodeFact(
-        name=name,
-        states=states_of((*fields.words("state"), *fields.words("state_flags"))),
+        name=fields.text("name"),
+        states=states_of((*fields.words("state"), *fields.words("state_flags")))
+        or frozenset({"UNKNOWN"}),
         features=tuple(one for text in features for one in text.split(",") if one),
         partitions=tuple(one for text in fields.words("partitions") for one in text.split(",")),
         cpus=cpus if effective is None else min(cpus, effective),
@@ -99,6 +97,12 @@ def _node(fields: Fields) -> NodeFact:
         daemon_started=fields.time("slurmd_start_time"),
         last_busy=fields.time("last_busy"),
     )
+
+
+def _configured_cpus(fields: Fields) -> int:
+    """Return the cpus of a node that does not say them in their own field; 0 where nothing says them."""
+    told = amounts(fields.text("tres")).get("cpu", "")
+    return int(told) if told.isdigit() else 0
 
 
 def _document(record: dict[str, str]) -> dict[str, object]:

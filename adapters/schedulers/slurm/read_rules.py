@@ -31,17 +31,19 @@ F = TypeVar("F")
 
 
 def _each(
-    output: str, command: str, key: str, read: Callable[[dict[str, str]], F]
+    output: str, command: str, key: str, read: Callable[[dict[str, str]], F | None]
 ) -> tuple[F, ...]:
     found: list[F] = []
     for place, record in enumerate(text.records(output)):
         if key not in record:
             continue
         try:
-            found.append(read(record))
+            one = read(record)
         except ValueError as error:
             message = f"{key} {record[key]}: {error}"
             raise InputError(command, [Problem(message, path_of((place,)))]) from None
+        if one is not None:
+            found.append(one)
     return tuple(found)
 
 
@@ -108,9 +110,8 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
                     default_time=one.whole("default_time_limit"),
                     qos=one.text("qos"),
                 )
-            if not fact.name:
-                raise WrongFieldError((*one.path, "name"), None, "a partition name")
-            found.append(fact)
+            if fact.name:
+                found.append(fact)
     except WrongFieldError as error:
         raise InputError(command, [error.problem]) from None
     return tuple(found)
@@ -130,11 +131,11 @@ def licences_of_text(output: str) -> tuple[LicenceFact, ...]:
     return _each(output, LICENCES_TEXT, "LicenseName", _licence)
 
 
-def _licence(record: dict[str, str]) -> LicenceFact:
+def _licence(record: dict[str, str]) -> LicenceFact | None:
     total = _said(record, "Total", text.number)
     used = _said(record, "Used", text.number)
-    if total is None or used is None:
-        raise ValueError(f"{'Total' if total is None else 'Used'}: nothing is said")
+    if total is None:
+        return None
     reserved = _said(record, "Reserved", text.number) or 0
     missing = _said(record, "LastDeficit", text.number) or 0
     return LicenceFact(
@@ -152,8 +153,8 @@ def licences_of_json(document: object, command: str) -> tuple[LicenceFact, ...]:
     try:
         for one in _list(document, "licenses"):
             total, used = one.whole("Total"), one.whole("Used")
-            if not one.text("LicenseName") or total is None or used is None:
-                raise WrongFieldError(one.path, "a licence", "LicenseName, Total and Used")
+            if not one.text("LicenseName") or total is None:
+                continue  # jobs that ask for it are held: nothing is known of it
             reserved = (one.whole("Reserved") or 0) + (one.whole("LastDeficit") or 0)
             found.append(
                 LicenceFact(one.text("LicenseName"), total, used, reserved, one.yes("Remote"))
@@ -173,11 +174,11 @@ def reservations_of_text(output: str) -> tuple[ReservationFact, ...]:
     return _each(output, RESERVATIONS_TEXT, "ReservationName", _reservation)
 
 
-def _reservation(record: dict[str, str]) -> ReservationFact:
+def _reservation(record: dict[str, str]) -> ReservationFact | None:
     start = _said(record, "StartTime", text.seconds_of)
     end = _said(record, "EndTime", text.seconds_of)
     if start is None or end is None:
-        raise ValueError("its time is not said")
+        return None
     return ReservationFact(
         record["ReservationName"],
         text.value(record.get("Nodes")),
@@ -200,7 +201,7 @@ def reservations_of_json(
         for one in _list(document, "reservations"):
             start, end = one.time("start_time"), one.time("end_time")
             if not one.text("name") or start is None or end is None:
-                raise WrongFieldError(one.path, "a reservation", "name, start_time and end_time")
+                continue
             found.append(
                 ReservationFact(
                     one.text("name"), one.text("node_list"), start, end, start <= at < end

@@ -196,7 +196,12 @@ def least_used(
 ) -> tuple[LicenceFact, ...]:
     """Return the licences of two readings: totals as they are now, in use as many as in the lesser."""
     known = {one.name: one.used for one in before}
-    return tuple(replace(one, used=min(one.used, known.get(one.name, one.used))) for one in after)
+    return tuple(
+        replace(one, used=min(one.used, used))
+        if one.used is not None and (used := known.get(one.name)) is not None
+        else one
+        for one in after
+    )
 
 
 def version_of(text: str) -> tuple[int, ...]:
