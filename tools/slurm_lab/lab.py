@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -135,7 +136,7 @@ class Lab:
                 for name in self._own_nodes(cluster):
                     self.start_slurmd(cluster.name, name)
             for cluster in self.clusters:
-                wait_for(lambda c=cluster: self._serves(c), f"{cluster.name} comes up")
+                wait_for(partial(self._serves, cluster), f"{cluster.name} comes up")
         except BaseException:
             self.stop()
             raise

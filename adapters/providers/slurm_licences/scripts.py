@@ -1,8 +1,8 @@
 """The provider ``slurm-licences``: moves licences to a Slurm cluster, and back.
 
-Standard library only; ``xce provider install slurm-licences DIR`` writes scripts that run this file:
+``xce provider install slurm-licences DIR`` writes scripts that run this:
 
-    python scripts.py requestResources -f input.json
+    python -m xce.adapters.providers.slurm_licences.scripts requestResources -f input.json
 
 Two ways, by the configuration. ``shared``: slurmdbd holds the pool and each cluster's part of it in whole percents. Parts nobody has are
 taken first, then what a giver does not use. ``local``: the amount stands in ``Licenses=`` of slurm.conf, and slurmctld reads it anew.
@@ -14,27 +14,13 @@ tokens that two may use. Each step is on disk before it is done; the next call o
 import fcntl
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-_COMMAND_S: Final = 30.0
-#: A change in slurmdbd reaches slurmctld in less than a second; if it does not, it is looked at again by the next call.
-_SETTLE_S: Final = 10.0
-
-
-class RefusalError(Exception):
-    """The call is refused; the message says why."""
-
-
-class SlurmError(Exception):
-    """A command of Slurm's failed: a daemon may be away."""
+from xce.adapters.providers.slurm_licences.pools import Local, RefusalError, Shared, SlurmError
 
 
 @dataclass(slots=True)
@@ -46,213 +32,6 @@ class State:
     grants: dict[str, Any] = field(default_factory=dict[str, Any])
     returns: dict[str, Any] = field(default_factory=dict[str, Any])
     moves: dict[str, Any] = field(default_factory=dict[str, Any])
-
-
-def run(conf: str, *words: str) -> str:
-    """Run one of Slurm's commands about the cluster of a slurm.conf and return what it prints."""
-    kept = {k: v for k, v in os.environ.items() if k.startswith(("PATH", "LC_", "HOME"))}
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
-    program = shutil.which(words[0], path=path)
-    if program is None:
-        raise SlurmError(f"{words[0]} is not installed")
-    try:
-        ran = subprocess.run(
-            [program, *words[1:]],
-            env={**kept, "SLURM_CONF": conf},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise SlurmError(f"{words[0]} took longer than {_COMMAND_S:g} s") from None
-    if ran.returncode:
-        raise SlurmError(f"{' '.join(words)}: {ran.stderr.strip() or ran.stdout.strip()}")
-    return ran.stdout
-
-
-def licence(conf: str, name: str) -> tuple[int, int]:
-    """Return total and use of a licence as a cluster sees it."""
-    for line in run(conf, "scontrol", "-o", "show", "lic").splitlines():
-        told = dict(re.findall(r"(\w+)=(\S*)", line))
-        if told.get("LicenseName") == name:
-            return int(told["Total"]), int(told["Used"])
-    return 0, 0
-
-
-def _fits(conf: str, name: str, total: int) -> bool:
-    """Wait until a cluster counts with a total, so that no job starts above it, and return whether what is used is within."""
-    end = time.monotonic() + _SETTLE_S
-    while (seen := licence(conf, name))[0] != total:
-        if time.monotonic() > end:
-            raise SlurmError(f"slurmctld still counts with {seen[0]} {name}, and not with {total}")
-        time.sleep(0.1)
-    return seen[1] <= total
-
-
-class Shared:
-    """A pool in slurmdbd; parts are whole percents of its count."""
-
-    def __init__(self, one: dict[str, Any]) -> None:
-        self._conf: dict[str, str] = one["clusters"]
-        self._keep: dict[str, int] = one.get("keep", {})
-        self.taker: str = one["taker"]
-        self._name, _, self._server = str(one["name"]).partition("@")
-        self._whole = str(one["name"])
-
-    def _table(self) -> tuple[int, dict[str, int]]:
-        """Return the count of the pool and the percents of each cluster."""
-        text = run(
-            self._conf[self.taker], "sacctmgr", "-n", "-P", "show", "resource", "withclusters",
-            "where", f"name={self._name}", f"server={self._server}", "format=count,cluster,allowed",
-        )  # fmt: skip
-        count, parts = 0, dict[str, int]()
-        for line in text.splitlines():
-            amount, cluster, percent = line.split("|")
-            count = int(amount)
-            if cluster:
-                parts[cluster] = int(percent or 0)
-        if not count:
-            raise RefusalError(f"Error Code: UnknownItem: slurmdbd has no {self._whole}")
-        return count, parts
-
-    def level(self, cluster: str) -> int:
-        """Return the percents of a cluster."""
-        return self._table()[1].get(cluster, 0)
-
-    def amount(self, percents: int) -> int:
-        """Return the tokens that percents are; Slurm rounds down."""
-        return self._table()[0] * percents // 100
-
-    def capacity(self) -> int:
-        """Return the tokens of the whole pool."""
-        return self._table()[0]
-
-    def set(self, cluster: str, level: int) -> None:
-        """Set the percents of a cluster."""
-        if self.level(cluster) == level:
-            return
-        run(
-            self._conf[self.taker], "sacctmgr", "-i", "-Q", "modify", "resource", "where",
-            f"name={self._name}", f"server={self._server}", f"cluster={cluster}", "set", f"percentallowed={level}",
-        )  # fmt: skip
-
-    def fits(self, cluster: str, level: int) -> bool:
-        """Return whether what a cluster uses is no more than a level gives it, once its slurmctld knows the level."""
-        return _fits(self._conf[cluster], self._whole, self.amount(level))
-
-    def is_too_much(self, percents: int) -> bool:
-        """Return whether so many more percents cannot be: somebody else has given them away."""
-        return sum(self._table()[1].values()) + percents > 100
-
-    def use(self, cluster: str) -> int:
-        """Return the tokens that jobs of a cluster hold."""
-        return licence(self._conf[cluster], self._whole)[1]
-
-    def plan(self, amount: int) -> list[dict[str, Any]]:
-        """Return who gives how many percents, for at most an amount of tokens; a part nobody has comes first, without a giver."""
-        count, parts = self._table()
-        mine = parts.get(self.taker, 0)
-        step = _percents(count, mine, amount)
-        steps: list[dict[str, Any]] = []
-        nobody = min(step, 100 - sum(parts.values()))
-        if nobody > 0:
-            steps.append({"giver": None, "percents": nobody})
-            step -= nobody
-        for cluster in sorted(parts):
-            if cluster == self.taker or cluster not in self._conf or step < 1:
-                continue
-            least = max(self.use(cluster), int(self._keep.get(cluster, 0)))
-            spare = parts[cluster] - -(-least * 100 // count)
-            part = min(step, spare)
-            if part > 0:
-                steps.append({"giver": cluster, "percents": part})
-                step -= part
-        return steps
-
-    def headroom(self) -> int:
-        """Return the tokens that could come now."""
-        count, parts = self._table()
-        mine = parts.get(self.taker, 0)
-        more = sum(one["percents"] for one in self.plan(count))
-        return count * (mine + more) // 100 - count * mine // 100
-
-
-class Local:
-    """An amount in ``Licenses=`` of slurm.conf: nobody gives it but the licence server, up to ``capacity``."""
-
-    def __init__(self, one: dict[str, Any]) -> None:
-        self._conf: str = one["slurmConf"]
-        self._name: str = one["name"]
-        self._capacity: int = one["capacity"]
-        self.taker = ""
-
-    def level(self, _cluster: str) -> int:
-        """Return the amount that stands in the file."""
-        found = re.search(self._entry(), self._text())
-        if found is None:
-            raise RefusalError(
-                f"Error Code: UnknownItem: no {self._name} in Licenses= of {self._conf}"
-            )
-        return int(found[2])
-
-    def _text(self) -> str:
-        return Path(self._conf).read_text(encoding="utf-8")
-
-    def _entry(self) -> str:
-        return rf"(?mi)(^Licenses=(?:.*,)?{re.escape(self._name)}[:*])(\d+)"
-
-    def amount(self, level: int) -> int:
-        """Return the tokens that a level is: as many."""
-        return level
-
-    def capacity(self) -> int:
-        """Return the most there may be."""
-        return self._capacity
-
-    def set(self, _cluster: str, level: int) -> None:
-        """Write the amount, and let slurmctld read it."""
-        place = Path(self._conf)
-        new = place.with_name(place.name + ".new")
-        new.write_text(re.sub(self._entry(), rf"\g<1>{level}", self._text()), encoding="utf-8")
-        shutil.copymode(place, new)
-        new.replace(place)
-        run(self._conf, "scontrol", "reconfigure")
-
-    def fits(self, _cluster: str, level: int) -> bool:
-        """Return whether what is used is no more than a level, once slurmctld knows the level."""
-        return _fits(self._conf, self._name, level)
-
-    def is_too_much(self, more: int) -> bool:
-        """Return whether so many more cannot be."""
-        return self.level("") + more > self._capacity
-
-    def use(self, _cluster: str) -> int:
-        """Return the tokens that jobs hold."""
-        return licence(self._conf, self._name)[1]
-
-    def plan(self, amount: int) -> list[dict[str, Any]]:
-        """Return one step without a giver, up to the capacity."""
-        more = min(amount, self._capacity - self.level(""))
-        return [{"giver": None, "percents": more}] if more > 0 else []
-
-    def headroom(self) -> int:
-        """Return the tokens that could come now."""
-        return max(0, self._capacity - self.level(""))
-
-
-def _percents(count: int, mine: int, amount: int) -> int:
-    """Return the fewest percents that bring the most tokens up to an amount."""
-    had = count * mine // 100
-    best = more = 0
-    for percents in range(1, 101 - mine):
-        now = count * (mine + percents) // 100 - had
-        if now > amount:
-            break
-        if now > more:
-            best, more = percents, now
-    return best
 
 
 class SlurmLicences:
@@ -464,11 +243,12 @@ class SlurmLicences:
                 return
             move.update(stage="raise", to=self._owed(way, grant, move["percents"]))
             self._keep()
-        for giver, level, _ in move["to"]:
+        owed: list[list[Any]] = move["to"] or []
+        for giver, level, _ in owed:
             way.set(giver, level)
-        for giver, _, percents in move["to"]:
+        for giver, _, percents in owed:
             _take_off(grant["from"], giver, percents)
-        _take_off(grant["from"], None, move["percents"] - sum(p for _, _, p in move["to"]))
+        _take_off(grant["from"], None, move["percents"] - sum(p for _, _, p in owed))
         grant["amount"] -= move["amount"]
         entry.update(result="succeed")
         del self._state.moves[name]
