@@ -233,22 +233,23 @@ class SlurmLicences:
                 percents = owed if whole else _fewer(way, level, move["amount"], owed)
                 move.update(taker_from=level, percents=percents)
                 self._keep()
-            lowered = move["taker_from"] - move["percents"]
+            before = int(move["taker_from"])
+            lowered = before - int(move["percents"])
             way.set(way.taker, lowered)
             if not way.fits(way.taker, lowered):  # jobs hold it
-                way.set(way.taker, move["taker_from"])
+                way.set(way.taker, before)
                 entry.update(result="fail", message="jobs hold it")
                 del self._state.moves[name]
                 self._keep()
                 return
             move.update(stage="raise", to=self._owed(way, grant, move["percents"]))
             self._keep()
-        owed: list[list[Any]] = move["to"] or []
-        for giver, level, _ in owed:
+        givers: list[list[Any]] = move["to"] or []
+        for giver, level, _ in givers:
             way.set(giver, level)
-        for giver, _, percents in owed:
+        for giver, _, percents in givers:
             _take_off(grant["from"], giver, percents)
-        _take_off(grant["from"], None, move["percents"] - sum(p for _, _, p in owed))
+        _take_off(grant["from"], None, move["percents"] - sum(p for _, _, p in givers))
         grant["amount"] -= move["amount"]
         entry.update(result="succeed")
         del self._state.moves[name]
