@@ -147,6 +147,7 @@ def source_of(
             wait=wait,
             observe_only=source.slurm.observe_only,
             differences_after=source.slurm.differences_after,
+            idle_host_after=source.slurm.idle_host_after,
             close=(lambda: None) if rest is None else rest.close,
         )
     assert source.plugged is not None, "the configuration was checked"

@@ -89,6 +89,10 @@ class SlurmSource(Format):
         default=False,
         description="true: nothing is written to Slurm; the log says what would have been",
     )
+    idle_host_after: Duration = Field(
+        default=timedelta(hours=1),
+        description="a provisioned host without a job for so long may go back",
+    )
     differences_after: Duration = Field(
         default=timedelta(minutes=1),
         description="a job that our model would have started for so long, and Slurm does not, is reported",

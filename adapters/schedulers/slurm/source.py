@@ -63,6 +63,7 @@ class SlurmScheduler:
         wait: Callable[[float], object],
         observe_only: bool = False,
         differences_after: timedelta = timedelta(minutes=1),
+        idle_host_after: timedelta = timedelta(hours=1),
         close: Callable[[], object] = lambda: None,
     ) -> None:
         """Read by ``reader`` and write by ``run``; ``observe_only``: say what would be written instead."""
@@ -72,6 +73,7 @@ class SlurmScheduler:
         self._wait = wait
         self._observe_only = observe_only
         self._differences = Differences(differences_after)
+        self._idle_host_after = idle_host_after
         self._close = close
         self._view: View | None = None
         self._nodes: tuple[NodeFact, ...] = ()
@@ -90,7 +92,10 @@ class SlurmScheduler:
         self._view = view_of(readings)
         self._nodes = readings.nodes
         self._tell(self._view, readings)
-        return self._view.snapshot
+        snapshot = self._view.snapshot
+        told = {"idle_host_after": self._idle_host_after}
+        settings = snapshot.settings.model_copy(update=told)
+        return snapshot.model_copy(update={"settings": settings})
 
     def obey(self, orders: SchedulerOrders) -> None:
         """Drain, open, take back and requeue; report jobs that our model would start and Slurm does not.
