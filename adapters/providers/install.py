@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from xce.adapters.providers import command, simulated
+from xce.adapters.providers.ec2 import settings as ec2
 from xce.adapters.providers.environment import SCRIPTS
 from xce.adapters.providers.simulated import SCRIPTS as SIMULATED
+from xce.adapters.providers.slurm_licences import scripts as slurm_licences
+from xce.adapters.providers.slurm_licences.settings import CONF as SLURM_LICENCES_CONF
+from xce.adapters.providers.slurm_local import scripts as slurm_local
+from xce.adapters.providers.slurm_local.settings import CONF as SLURM_LOCAL_CONF
 from xce.domain.errors import InputError
 
 
@@ -18,6 +23,9 @@ class Comes(StrEnum):
 
     SIMULATED = "simulated"
     COMMAND = "command"
+    EC2 = "ec2"
+    SLURM_LOCAL = "slurm-local"
+    SLURM_LICENCES = "slurm-licences"
 
 
 class Knows(StrEnum):
@@ -30,8 +38,10 @@ class Knows(StrEnum):
 
 _VERSION_1: Final = SCRIPTS[:5]
 _SCRIPT: Final = """#!/bin/sh
-exec {python} -I -S {program} {name} "$@"
+exec {python} -I {program} {name} "$@"
 """
+#: The scripts of the provider ``ec2``: all about hosts.
+_EC2: Final = (*_VERSION_1, "getProviderDescription", "listMachines")
 #: What is offered unless the configuration is changed.
 SIMULATED_CONF: Final[dict[str, Any]] = {
     "templates": [
@@ -76,11 +86,21 @@ def install(
     if what is Comes.SIMULATED:
         made = simulated_conf(knows, conf or SIMULATED_CONF)
         names = simulated_scripts(knows, made)
-        program = simulated.__file__
+        program = _file(simulated.__file__)
+    elif what is Comes.EC2:
+        made = conf or ec2.CONF
+        names = _EC2
+        program = "-m xce.adapters.providers.ec2"
+    elif what is Comes.SLURM_LOCAL:
+        made, names = conf or SLURM_LOCAL_CONF, tuple(slurm_local.SCRIPTS)
+        program = _file(slurm_local.__file__)
+    elif what is Comes.SLURM_LICENCES:
+        made, names = conf or SLURM_LICENCES_CONF, tuple(slurm_licences.SCRIPTS)
+        program = f"-m {slurm_licences.__name__}"
     else:
         made = conf or COMMAND_CONF
         names = tuple(name for name in SCRIPTS if name in _VERSION_1 or name in made)
-        program = command.__file__
+        program = _file(command.__file__)
     try:
         (folder / "scripts").mkdir(parents=True, exist_ok=True)
         (folder / "conf").mkdir(exist_ok=True)
@@ -89,6 +109,8 @@ def install(
         place = folder / "conf" / f"{what}.json"
         if not place.exists():
             place.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+            if made is ec2.CONF:
+                (folder / "conf" / "cloud-init.sh").write_text(ec2.CLOUD_INIT, encoding="utf-8")
     except OSError as error:
         raise InputError.of(str(folder), f"cannot be written: {error.strerror or error}") from None
     return names
@@ -116,11 +138,12 @@ def simulated_scripts(knows: Knows, conf: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in SIMULATED if name not in countable)
 
 
+def _file(program: str) -> str:
+    """Return how Python runs a program that needs nothing but the standard library."""
+    return f"-S {shlex.quote(str(Path(program).resolve()))}"
+
+
 def _write_script(path: Path, name: str, program: str) -> None:
-    text = _SCRIPT.format(
-        python=shlex.quote(sys.executable),
-        program=shlex.quote(str(Path(program).resolve())),
-        name=name,
-    )
+    text = _SCRIPT.format(python=shlex.quote(sys.executable), program=program, name=name)
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
