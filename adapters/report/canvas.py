@@ -84,6 +84,10 @@ class Canvas:
     def __exit__(self, *error: object) -> None:
         self._style.__exit__(*error)
 
+    def make_room_below(self) -> None:
+        """Make room for a label of the horizontal axis, which axes over time do without."""
+        self._figure.subplots_adjust(bottom=0.62 / self._height)
+
     def svg(self) -> str:
         """Return the SVG element, without the XML head that HTML has no place for."""
         text = io.StringIO()

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, StrictUndefined, select_autoescape
-
 from xce.adapters.files import write_file
 from xce.adapters.report import pictures, wording
+from xce.adapters.report.templates import fill
 from xce.domain.formats.simulation import JobsWhy, SimulationReport
 from xce.replay.curves import cost_timeline, hosts_timeline
 from xce.replay.history import History
@@ -85,15 +83,8 @@ def render(report: SimulationReport, statistics: Statistics, history: History) -
                 end=report.ended,
             )
         )
-    environment = Environment(
-        autoescape=select_autoescape(default=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    source = resources.files("xce.adapters.report").joinpath(TEMPLATE).read_text(encoding="utf-8")
-    return environment.from_string(source).render(
+    return fill(
+        TEMPLATE,
         report=report,
         facts=_facts(report),
         tiles=_tiles(report),

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from xce.domain.formats.snapshot import ArrayElement, PendingJob, Tasks
@@ -105,6 +105,13 @@ class Workload:
     records: int
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[Note, ...] = ()
+
+    def head(self, count: int | None) -> "Workload":
+        """Return the first so many jobs, all for None; what was left out of the source stays named."""
+        if count is None or count >= len(self.jobs):
+            return self
+        records = self.records - len(self.jobs) + count
+        return replace(self, jobs=self.jobs[:count], records=records)
 
 
 class Ledger:

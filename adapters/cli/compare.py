@@ -1,0 +1,259 @@
+"""``xce sim compare``: several policies over the same workloads."""
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from xce.adapters.cli import terminal
+from xce.adapters.cli.visible import cell
+from xce.adapters.comparison.folder import DOCUMENT, REPORT, TABLE, ResultFolder
+from xce.adapters.comparison.on_dask import on_dask
+from xce.adapters.comparison.policies import Policy, read_axis, read_policies
+from xce.adapters.comparison.processes import Failed, in_processes
+from xce.adapters.comparison.runs import Run
+from xce.adapters.report.comparison import COLUMNS, render_comparison
+from xce.adapters.workloads import load_workload
+from xce.domain.errors import InputError, PermanentError
+from xce.domain.formats.comparison import Comparison, Figures, RunOutcome
+from xce.replay.compare.best import best_of
+from xce.replay.workloads.workload import Workload
+from xce.replay.workloads.workload_file import digest_of
+
+PROCESSES_MAX: Final = 1024
+
+
+def command(
+    configs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CONFIG...",
+            help="Configurations (YAML): one to vary, or several to compare.",
+            show_default=False,
+        ),
+    ],
+    workloads: Annotated[
+        list[Path],
+        typer.Option(
+            "--workload",
+            help="A workload log (SWF), sacct --json, a recording or a workload file; may be repeated.",
+            show_default=False,
+        ),
+    ],
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--vary",
+            metavar="KEY=A,B,...",
+            help="A key of the configuration and its values; may be repeated, for all combinations.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", help="Folder for the results; a comparison begun there goes on."),
+    ] = Path("xce-compare"),
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Only the first N jobs of each workload.")
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--processes",
+            min=1,
+            max=PROCESSES_MAX,
+            help="Runs at once; by default as many as there are cores.",
+            show_default=False,
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there."
+        ),
+    ] = None,
+    as_json: terminal.JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Run several policies over the same workloads; report which costs, waits and wastes least."""
+    policies = read_policies(configs, [read_axis(text) for text in vary or ()])
+    folder = ResultFolder(out)
+    runs, shaped = plan(policies, workloads, jobs)
+    outcomes = {run.key: known for run in runs if (known := folder.find(run.key)) is not None}
+    missing = [run for run in runs if run.key not in outcomes]
+    failures: list[Failed] = []
+    for result in _carried_out(missing, shaped, processes, dask, done=len(outcomes), quiet=quiet):
+        if isinstance(result, Failed):
+            failures.append(result)
+        else:
+            folder.keep(result)
+            outcomes[result.key] = result
+    if failures:
+        lines = [f"{one.run.policy} on {one.run.workload}: {one.why}" for one in failures]
+        raise PermanentError(
+            "\n".join(
+                [
+                    *lines,
+                    f"{len(failures)} of {len(runs)} runs came to nothing; the others are kept in {out}",
+                ]
+            )
+        )
+    comparison = compared([outcomes[run.key] for run in runs])
+    folder.write(DOCUMENT, comparison.to_json(indent=1) + "\n")
+    folder.write(TABLE, as_csv(comparison))
+    report = folder.write(REPORT, render_comparison(comparison))
+    if as_json:
+        terminal.write_json(comparison.to_json())
+        return
+    for workload in comparison.workloads:
+        _show(comparison, workload)
+    terminal.out.print(
+        f"report  {report}   (open it in a browser)", highlight=False, markup=False, soft_wrap=True
+    )
+
+
+def plan(
+    policies: Sequence[Policy], paths: Sequence[Path], jobs: int | None
+) -> tuple[list[Run], dict[str, Workload]]:
+    """Return all runs, policy by policy, and the workloads by digest: policies may read the same file differently.
+
+    Raises:
+        InputError: a workload cannot be read, has no jobs, or two have one name.
+    """
+    names = [path.name for path in paths]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise InputError.of("--workload", f"two are called {repeated}; wanted different names")
+    read: dict[str, tuple[str, Workload]] = {}
+    shaped: dict[str, Workload] = {}
+    runs: list[Run] = []
+    for policy in policies:
+        config = policy.config
+        driver = config.driver
+        for path in paths:
+            reading = f"{path}\n{config.workload.to_json()}\n{driver.seed}\n{driver.time_zero}"
+            if reading not in read:
+                workload = load_workload(
+                    path,
+                    config.workload,
+                    seed=driver.seed,
+                    time_zero=driver.time_zero,
+                    jobs_max=jobs,
+                )
+                if not workload.jobs:
+                    raise InputError.of(str(path), f"has no jobs to run under {policy.name}")
+                read[reading] = digest_of(workload), workload
+            digest, workload = read[reading]
+            shaped.setdefault(digest, workload)
+            runs.append(
+                Run.of(policy.name, path.name, policy.settings, config, digest, len(workload.jobs))
+            )
+    return runs, shaped
+
+
+def compared(outcomes: Iterable[RunOutcome]) -> Comparison:
+    """Return all outcomes together, with the best."""
+    runs = tuple(outcomes)
+    return Comparison(
+        release=version("xce"),
+        policies=tuple(dict.fromkeys(run.policy for run in runs)),
+        workloads=tuple(dict.fromkeys(run.workload for run in runs)),
+        best=best_of(runs),
+        runs=runs,
+    )
+
+
+def as_csv(comparison: Comparison) -> str:
+    """Return one line for each run: policy, workload, the keys that differ, and every figure."""
+    keys = list(dict.fromkeys(one.key for run in comparison.runs for one in run.settings))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["policy", "workload", *keys, *Figures.model_fields])
+    for run in comparison.runs:
+        values = {one.key: one.value for one in run.settings}
+        figures = (getattr(run.figures, name) for name in Figures.model_fields)
+        writer.writerow(
+            [
+                run.policy,
+                run.workload,
+                *(values.get(key, "") for key in keys),
+                *(_plain(figure) for figure in figures),
+            ]
+        )
+    return text.getvalue()
+
+
+def _plain(value: Decimal | int | None) -> str:
+    return "" if value is None else format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _carried_out(
+    runs: Sequence[Run],
+    workloads: dict[str, Workload],
+    processes: int | None,
+    dask: str | None,
+    *,
+    done: int,
+    quiet: bool,
+) -> Iterator[RunOutcome | Failed]:
+    """Yield what comes of the runs, with a bar over all their jobs."""
+    if not runs:
+        return
+    whole = done + len(runs)
+    with terminal.progress_bar(quiet=quiet) as bar:
+        task = bar.add_task(
+            "comparing", total=sum(run.jobs for run in runs), note=f"{done} of {whole} runs"
+        )
+        ended: dict[str, int] = {}
+
+        def told(key: str, jobs: int) -> None:
+            ended[key] = jobs
+            bar.update(task, completed=sum(ended.values()))
+
+        carry: Callable[[], Iterator[RunOutcome | Failed]] = (
+            (lambda: in_processes(runs, workloads, processes or os.cpu_count() or 1, told))
+            if dask is None
+            else (lambda: on_dask(dask, runs, workloads, told))
+        )
+        of = {run.key: run.jobs for run in runs}
+        for number, result in enumerate(carry(), start=done + 1):
+            key = result.run.key if isinstance(result, Failed) else result.key
+            told(key, of[key])
+            bar.update(task, note=f"{number} of {whole} runs")
+            yield result
+
+
+def _show(comparison: Comparison, workload: str) -> None:
+    """Print the table of one workload; the best of each column has a star."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column(cell(workload))
+    for column in COLUMNS:
+        table.add_column(column.title, justify="right", no_wrap=True)
+    best = {one.figure: one.policies for one in comparison.best if one.workload == workload}
+    for run in comparison.runs:
+        if run.workload == workload:
+            table.add_row(
+                cell(run.policy),
+                *(
+                    Text(
+                        _for_terminal(column.shown(run.figures))
+                        + (" *" if run.policy in best.get(column.figure, ()) else "  "),
+                        "bold" if run.policy in best.get(column.figure, ()) else "",
+                    )
+                    for column in COLUMNS
+                ),
+            )
+    terminal.print_table(table)
+
+
+def _for_terminal(text: str) -> str:
+    """Return a figure of the page with commas between its thousands, as everywhere on a terminal."""
+    return text.replace("\u202f%", "%").replace("\u202f", ",")
