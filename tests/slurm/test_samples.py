@@ -26,7 +26,8 @@ def samples(shared: Path) -> Path:
 
 
 def document(samples: Path, name: str) -> Document:
-    return json.loads((samples / name).read_text("utf-8"))
+    found: Document = json.loads((samples / name).read_text("utf-8"))
+    return found
 
 
 def text(samples: Path, name: str) -> str:

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from xce.adapters.schedulers.slurm.explained import Explained
-from xce.adapters.schedulers.slurm.facts import JobFact, PartitionFact, Readings
+from xce.adapters.schedulers.slurm.facts import JobFact, PartitionFact, Readings, newest
 from xce.adapters.schedulers.slurm.hosts import Hosts
 from xce.adapters.schedulers.slurm.limits import Around, limits_of
 from xce.adapters.schedulers.slurm.lists import amounts, array_tasks, licences
@@ -60,7 +60,7 @@ class View:
 
 def view_of(readings: Readings) -> View:
     """Return what a Slurm shows as a snapshot; its bare amounts of memory have no unit, all others say theirs."""
-    return _Builder(readings).view()
+    return _Builder(replace(readings, jobs=newest(readings.jobs))).view()
 
 
 class _Builder:
@@ -205,7 +205,9 @@ class _Builder:
         self, waiting: list[JobFact], taken: set[str], explained: Explained
     ) -> Iterator[PendingJob]:
         ids = taken | {job.id for job in waiting if not job.array_tasks}
-        arrays = _first_of_arrays(waiting, self._readings.jobs)
+        elements = {job.number: self._elements(job, ids) for job in waiting}
+        alive = ids.union(name for one in elements.values() for name, _ in one)
+        arrays = _first_of_arrays(self._readings.jobs, elements)
         parts: dict[int, list[JobFact]] = {}
         for job in waiting:
             if job.het_id:
@@ -217,10 +219,10 @@ class _Builder:
             group = (
                 sorted(parts[job.het_id], key=lambda one: one.het_offset) if job.het_id else [job]
             )
-            values = self._values(group, ids, arrays, explained)
+            values = self._values(group, alive, arrays, explained)
             if values is None:
                 continue
-            for name, array in self._elements(job, ids):
+            for name, array in elements[job.number]:
                 if made >= JOBS_MAX:
                     self._trouble(
                         job, f"more than {JOBS_MAX} jobs: it and those behind are left out"
@@ -249,7 +251,7 @@ class _Builder:
         return found
 
     def _values(
-        self, group: list[JobFact], ids: set[str], arrays: Mapping[int, str], explained: Explained
+        self, group: list[JobFact], alive: set[str], arrays: Mapping[int, str], explained: Explained
     ) -> dict[str, object] | None:
         """Return all fields of a waiting job, in order."""
         job = group[0]
@@ -259,7 +261,7 @@ class _Builder:
         for one in group:
             kind = self._kind(one)
             if kind is Waits.DEPENDENCY:
-                before = tuple(name for name in _waited(one, arrays) if name in ids)
+                before = tuple(name for name in _waited(one, arrays) if name in alive)
                 held = held or not before
             elif kind is Waits.LIMIT:
                 held = held or not explained(one, self._queue(one))
@@ -359,19 +361,16 @@ def _limit_of(job: JobFact, partitions: Mapping[str, PartitionFact]) -> timedelt
     return None if longest is None else timedelta(minutes=longest)
 
 
-def _first_of_arrays(waiting: Iterable[JobFact], jobs: Iterable[JobFact]) -> dict[int, str]:
+def _first_of_arrays(
+    jobs: Iterable[JobFact],
+    elements: Mapping[int, Iterable[tuple[str, ArrayElement | None]]],
+) -> dict[int, str]:
     """Return an element of each array that has not ended: who waits for the array waits for it."""
     found: dict[int, str] = {}
     for job in jobs:
-        if job.array_id and job.array_index is not None and (job.runs or job.is_waiting):
-            found.setdefault(job.array_id, job.id)
-    for job in waiting:
-        if job.array_tasks and job.array_id not in found:
-            try:
-                indexes, _ = array_tasks(job.array_tasks)
-            except ValueError:
-                continue
-            found[job.array_id] = f"{job.array_id}_{indexes[0]}"
+        if job.array_id and (job.runs or job.is_waiting):
+            names = [name for name, _ in elements.get(job.number, ())] or [job.id]
+            found.setdefault(job.array_id, names[0])
     return found
 
 
