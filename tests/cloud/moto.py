@@ -40,17 +40,24 @@ class Moto:
 
     def states(self) -> dict[str, str]:
         """Return the state of each instance by id, whoever made it: asked for past our own code."""
-        answer = self._call("POST", "/", "Action=DescribeInstances&Version=2016-11-15")
+        answer = self.act("DescribeInstances")
         return {match["id"]: match["state"] for match in _INSTANCE.finditer(answer)}
 
     def alive(self) -> set[str]:
         """Return the ids of the instances that cost money."""
         return {one for one, state in self.states().items() if state in ("pending", "running")}
 
-    def act(self, action: str, **parameters: str) -> None:
-        """Do something behind the provider's back."""
+    def act(self, action: str, **parameters: str) -> str:
+        """Do something behind the provider's back; return the answer."""
         words = [f"Action={action}", "Version=2016-11-15"]
-        self._call("POST", "/", "&".join([*words, *(f"{k}={v}" for k, v in parameters.items())]))
+        words += [f"{name}={value}" for name, value in parameters.items()]
+        return self._call("POST", "/", "&".join(words))
+
+    def first(self, action: str, element: str) -> str:
+        """Return the text of the first element of a name in the answer to an action."""
+        match = re.search(f"<{element}>(.*?)</{element}>", self.act(action))
+        assert match is not None, f"no {element}"
+        return match[1]
 
     def _call(self, method: str, path: str, body: str) -> str:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)

@@ -129,14 +129,18 @@ def _handler_of(proxy: ApiProxy) -> type[BaseHTTPRequestHandler]:
             self._answer(status, text)
 
         def _relayed(self, parameters: Parameters) -> tuple[int, str]:
-            token = parameters.get("ClientToken", "")
-            if parameters.get("Action") != "RunInstances" or not token:
+            if parameters.get("Action") != "RunInstances":
                 return self._asked(parameters)
+            token = parameters.get("ClientToken", "")
             known = proxy.launches.get(token)
             if known is None:
                 # EC2 brings as many as it can; the stand-in brings no more than it must.
-                answer = self._asked({**parameters, "MinCount": parameters["MaxCount"]})
-                known = proxy.launches[token] = parameters, answer
+                known = (
+                    parameters,
+                    self._asked({**parameters, "MinCount": parameters["MaxCount"]}),
+                )
+                if token:
+                    proxy.launches[token] = known
             elif known[0] != parameters:
                 return 400, _error("IdempotentParameterMismatch", "made up")
             return known[1]

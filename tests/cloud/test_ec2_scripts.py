@@ -20,6 +20,7 @@ from xce.domain.formats.provider import Kind
 from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.ports import Accepted, Ask, MachineResult, Refused, RequestStatus
 
+NO_TYPE: dict[str, object] = {"templateId": "t", "launch": {"ImageId": "ami-1"}}
 NOW = datetime(2026, 3, 2, 10, tzinfo=UTC)
 
 
@@ -117,7 +118,7 @@ def test_what_is_installed_is_a_configuration_to_begin_with(tmp_path: Path) -> N
         ({"tags": {"xce:owner": "x"}}, "are not for sites"),
         ({"endpointUrl": "https://user:secret@host"}, "without user and password"),
         ({"templates": []}, "templates"),
-        ({"templates": [{"templateId": "t", "launch": {}}]}, "wanted InstanceType"),
+        ({"templates": [NO_TYPE]}, "wanted InstanceType"),
         (
             {"templates": [{"templateId": "t", "launch": {"InstanceType": "a", "MaxCount": 1}}]},
             "MaxCount is set by the provider",
