@@ -25,6 +25,7 @@ from xce.domain.engine.commands import (
     LoseTrack,
     MissJoin,
     RecordStatus,
+    ReportOrphan,
     SettleRequest,
     StartReturn,
 )
@@ -41,6 +42,7 @@ from xce.domain.policy.times import later
 from xce.domain.ports import Ask, GrantBack, IdSource, RequestStatus, StatusAnswer, TakeBack
 from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
+from xce.domain.provisioning.orphan import OrphanKind
 from xce.domain.provisioning.request import GIVEN_UP, RequestState
 
 #: Machines of one return, and of one record of a status: messages stay small, and one stuck return holds up no more.
@@ -97,7 +99,7 @@ def poll(
     return (
         *_outcomes(inventory.requests, can, underway),
         Step(calls=tuple(_status_calls(inventory.requests, now, lifecycle))),
-        *_settled(inventory.requests, now, lifecycle),
+        *_settled(inventory.requests, now, lifecycle, underway),
         *(() if settings.freeze else _aged(inventory.instances, now, lifecycle)),
         *((Step(looks=(Look(draining),)),) if draining else ()),
         *_never_joined(inventory.instances, now, settings),
@@ -198,12 +200,30 @@ def _status_calls(
 
 
 def _settled(
-    requests: Iterable[RequestEntry], now: datetime, lifecycle: LifecycleSettings
+    requests: Iterable[RequestEntry],
+    now: datetime,
+    lifecycle: LifecycleSettings,
+    underway: Underway,
 ) -> Iterator[Step]:
+    """End what was given up: of an ask that some process was at then, and of which nobody heard any more, people are told."""
     for entry in requests:
-        given_up = entry.state in GIVEN_UP and not entry.settled
-        if given_up and _too_late(entry, now, lifecycle):
+        if entry.state not in GIVEN_UP or entry.settled or entry.id in underway.asks:
+            continue
+        if entry.provider_request_id is None and not entry.granted:
+            settle = SettleRequest(entry.id, NO_OUTCOME)
+            yield Step((settle, never_found_out(entry)), otherwise=(settle,))
+        elif _too_late(entry, now, lifecycle):
             yield Step((SettleRequest(entry.id, "its provider was asked to no end"),))
+
+
+def never_found_out(entry: RequestEntry) -> ReportOrphan:
+    """Return the report of an ask of which nobody knows what it has done."""
+    item = entry.template if entry.template is not None else entry.resource
+    why = (
+        f"what the ask for {entry.amount} of {item} has done was never found out:"
+        " look for it at the provider"
+    )
+    return ReportOrphan(entry.provider, entry.id, OrphanKind.UNKNOWN_TO_US, entry.id, why)
 
 
 def _too_late(entry: RequestEntry, now: datetime, lifecycle: LifecycleSettings) -> bool:
