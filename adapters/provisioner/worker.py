@@ -64,7 +64,10 @@ class Worker:
         rest_s = REST_S
         while not self._stopping.is_set():
             try:
-                self._work()
+                self._news.clear()
+                wait_s = self.step()
+                if wait_s > 0:
+                    self._news.wait(wait_s)
                 rest_s = REST_S
             except XceError as error:  # the controller is away, or refuses a question
                 _LOG.warning("worker waits", provider=self.driver.name, error=str(error))
@@ -75,22 +78,21 @@ class Worker:
                 self._stopping.wait(rest_s)
                 rest_s = min(2 * rest_s, REST_MAX_S)
 
-    def _work(self) -> None:
-        """Do one thing, or wait for one."""
-        self._news.clear()
+    def step(self) -> float:
+        """Do one thing; return for how many seconds there is nothing to do, unless there is news: 0 is to go on."""
         epoch = self._leases.epoch(self.driver.name)
         if epoch is None:
-            self._news.wait(self._rhythm.lease_term.total_seconds() / 3)
-            return
+            return self._rhythm.lease_term.total_seconds() / 3
         if epoch != self._epoch:
             self.driver.begin(self._epoch, epoch)
             self._epoch = epoch
             self._begin_anew()
         if self.driver.work():
-            return
+            return 0.0
         wait_s = self._next_due()
-        if wait_s > 0 and not self.driver.check_some():
-            self._news.wait(wait_s)
+        if wait_s > 0 and self.driver.check_some():
+            return 0.0
+        return wait_s
 
     def _begin_anew(self) -> None:
         """A lease is ours: what a predecessor has left is found before anything is asked."""

@@ -126,6 +126,11 @@ class Invariant(ABC):
         self._now = recorded
         self._see(recorded)
 
+    @property
+    def found(self) -> int:
+        """How many things are wrong so far."""
+        return self._tally.found
+
     def end(self) -> Check:
         """Take the end of the log into account and return the outcome."""
         return self._tally.check()

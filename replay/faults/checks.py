@@ -1,0 +1,237 @@
+"""The promises of SPEC 13, after every event and at every call of a provider; the first that is broken ends the run."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from xce.domain.events import ids
+from xce.domain.events.base import DomainEvent
+from xce.domain.events.recorded import Recorded
+from xce.domain.formats.provider import Kind
+from xce.domain.ports import Ask, GrantBack
+from xce.domain.provisioning.grant import Grant
+from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.lease import ProviderLease
+from xce.domain.provisioning.orphan import Orphan
+from xce.domain.provisioning.request import Request
+from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.projections.invariants.capacity import Capacity
+from xce.projections.invariants.epochs import Epochs
+from xce.projections.invariants.intents import Intents
+from xce.projections.invariants.ownership import Ownership
+from xce.projections.invariants.report import Check, Invariant
+from xce.projections.invariants.states import States
+from xce.projections.invariants.totals import Totals
+from xce.replay.faults.disk import Disk, DiskLog
+from xce.replay.faults.time import Time
+
+#: Demand that is older buys nothing; a round and a call may come on top.
+DEMAND_S: Final = 720.0
+
+
+class BrokenPromiseError(BaseException):
+    """The run ends here: nothing between may eat it.
+
+    Attributes:
+        promise: which one, short and stable: ``invariant-4``.
+    """
+
+    def __init__(self, promise: str, message: str) -> None:
+        super().__init__(f"{promise}: {message}")
+        self.promise = promise
+
+
+class Checks:
+    """Sees everything that is saved, and every call that leaves a process."""
+
+    def __init__(
+        self, disk: Disk, time: Time, budget: int | None, exists: Callable[[str], bool]
+    ) -> None:
+        """Make them; ``exists``: whether the machine of an instance is really there."""
+        self._is_there = exists
+        self._disk = disk
+        self._time = time
+        self._budget = budget
+        self._invariants: tuple[Invariant, ...] = (
+            Ownership(), Intents(), Totals(), Epochs(), Capacity(), States(DiskLog(disk)),
+        )  # fmt: skip
+        self._requests: dict[str, Request.Intended] = {}
+        self._rest: dict[str, int] = {}
+        self._supply: set[str] = set()
+        self._exists: set[str] = set()
+        self._returns: dict[str, set[str]] = {}
+        self._leases: dict[str, tuple[str, int] | None] = {}
+        self._extra = 0
+        self._needs: list[tuple[float, int]] = []
+        self._asked = Counter[str]()
+        #: What the scheduler last told the present primary is in use; None: it has not told it.
+        self.bookings: int | None = None
+        self.events = 0
+
+    # -------------------------------------------------------------------- events
+    def see(self, recorded: Sequence[Recorded]) -> None:
+        """Look at what was saved together."""
+        for one in recorded:
+            self.events += 1
+            for invariant in self._invariants:
+                invariant.see(one)
+                if invariant.found:
+                    self._break(invariant.end())
+            self._follow(one.event)
+
+    def _follow(self, event: DomainEvent) -> None:
+        match event:
+            case ProviderLease.Granted() | ProviderLease.TakenOver() | ProviderLease.Regranted():
+                self._leases[ids.name_of(event.originator_id)] = (event.holder, event.epoch)
+            case ProviderLease.Released() | ProviderLease.Lapsed():
+                self._leases[ids.name_of(event.originator_id)] = None
+            case Request.Event():
+                self._follow_request(event)
+            case Instance.Event():
+                self._follow_instance(event)
+            case Grant.ReturnStarted():
+                self._returns.setdefault(event.return_id, set()).add(event.originator_id)
+            case Orphan.ReturnIntended():
+                self._returns.setdefault(event.return_id, set()).add(event.originator_id)
+            case ElasticResource.GivenBack():
+                if self.bookings is None:
+                    raise BrokenPromiseError(
+                        "invariant-3", f"{event.return_id} while what is occupied is unknown"
+                    )
+                if event.occupied < self.bookings:
+                    raise BrokenPromiseError(
+                        "invariant-3",
+                        f"{event.return_id} with {event.occupied} occupied; told were {self.bookings}",
+                    )
+            case _:
+                pass
+
+    def _follow_request(self, event: Request.Event) -> None:
+        name = ids.name_of(event.originator_id)
+        match event:
+            case Request.Intended():
+                self._requests[name] = event
+                if event.kind is Kind.HOST:
+                    self._judge(event)
+                self._rest[name] = event.amount
+            case Request.InstanceGranted():
+                if self._rest.get(name, 0) <= 0:
+                    self._extra += 1
+                self._rest[name] = self._rest.get(name, 0) - 1
+            case Request.MachineFailed():
+                self._rest[name] = self._rest.get(name, 0) - 1
+            case Request.AmountGranted() | Request.FellShort():
+                self._rest[name] = self._rest.get(name, 0) - event.amount
+            case Request.Closed():
+                self._rest[name] = 0
+            case _:
+                pass
+
+    def _follow_instance(self, event: Instance.Event) -> None:
+        name = event.originator_id
+        match event:
+            case Instance.Granted():
+                self._supply.add(name)
+                self._exists.add(name)
+            case Instance.JoinMissed() | Instance.DrainStarted():
+                self._supply.discard(name)
+            case Instance.Reopened():
+                self._extra += 1
+                self._supply.add(name)
+            case Instance.ReturnIntended():
+                self._returns.setdefault(event.return_id, set()).add(name)
+            case Instance.Returned() | Instance.Lost():
+                self._supply.discard(name)
+                self._exists.discard(name)
+            case _:
+                pass
+
+    def _judge(self, event: Request.Intended) -> None:
+        """Look whether more is asked than the jobs need, or than the budget allows."""
+        coming = sum(
+            max(0, rest)
+            for name, rest in self._rest.items()
+            if self._requests[name].kind is Kind.HOST
+        )
+        since = self._time.now_s - DEMAND_S
+        self._needs = [(at, hosts) for at, hosts in self._needs if at >= since]
+        most = max((hosts for _, hosts in self._needs), default=0) + self._extra
+        there = sum(self._is_there(ids.name_of(name)) for name in self._supply) + coming
+        if there + event.amount > most:
+            raise BrokenPromiseError(
+                "invariant-9",
+                f"{event.amount} hosts are asked with {there} there or coming; jobs need {most}",
+            )
+        used = len(self._exists) + coming
+        if self._budget is not None and used > self._budget + self._extra:
+            raise BrokenPromiseError(
+                "invariant-5", f"asked with {used} of {self._budget} hosts of the budget used"
+            )
+
+    def needs(self, hosts: int) -> None:
+        """A session has jobs for so many hosts."""
+        self._needs.append((self._time.now_s, hosts))
+
+    # --------------------------------------------------------------------- calls
+    def may_act(self, holder: str, provider: str, what: str) -> None:
+        """Look whether a process that begins a call that changes something may."""
+        lease = self._leases.get(provider)
+        if lease is None or lease[0] != holder:
+            raise BrokenPromiseError(
+                "invariant-6", f"{holder} begins to {what} at {provider}, which {lease} holds"
+            )
+
+    def asks(self, ask: Ask, provider: str, *, tags: bool) -> None:
+        """Look at an ask that a process sends."""
+        intent = self._requests.get(ask.tag)
+        if intent is None:
+            raise BrokenPromiseError("invariant-2", f"{ask.tag} is asked without an intent")
+        if (intent.provider, intent.item, intent.amount) != (provider, ask.item, ask.amount):
+            raise BrokenPromiseError("invariant-2", f"{ask.tag} is asked otherwise than intended")
+        self._asked[ask.tag] += 1
+        if not tags and self._asked[ask.tag] > 1:
+            raise BrokenPromiseError("invariant-2", f"{ask.tag} is asked twice")
+
+    def gives_back(
+        self,
+        provider: str,
+        return_id: str,
+        machines: tuple[str, ...],
+        grants: tuple[GrantBack, ...],
+        busy: Callable[[str], str | None],
+    ) -> None:
+        """Look at a return that reaches a provider."""
+        intended = self._returns.get(return_id, set())
+        for machine in machines:
+            owners = {
+                ids.instance_id(f"{provider}/{machine}"),
+                ids.orphan_id(provider, machine),
+            }
+            if not owners & intended:
+                raise BrokenPromiseError(
+                    "invariant-2", f"{machine} goes back as {return_id} without an intent"
+                )
+            job = busy(machine)
+            if job is not None:
+                raise BrokenPromiseError("invariant-4", f"{machine} goes back with job {job} on it")
+        for part in grants:
+            if ids.grant_id(f"{provider}/{part.grant}") not in intended:
+                raise BrokenPromiseError(
+                    "invariant-2", f"{part.grant} goes back as {return_id} without an intent"
+                )
+
+    # ----------------------------------------------------------------------- end
+    def end(self) -> None:
+        """Look at what must hold when all is quiet."""
+        for invariant in self._invariants:
+            check = invariant.end()
+            if not check.passed:
+                self._break(check)
+
+    def open_requests(self) -> Mapping[str, int]:
+        """Return what is still expected of requests."""
+        return {name: rest for name, rest in self._rest.items() if rest > 0}
+
+    @staticmethod
+    def _break(check: Check) -> None:
+        raise BrokenPromiseError(check.name, str(check.findings[0]))

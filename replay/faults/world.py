@@ -1,0 +1,568 @@
+"""One run: a site under faults until its storm is over, and then time to settle; every promise is looked at all along."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeVar
+
+from xce.domain.engine.commands import Command, DeclareShared, DescribeProvider, ReportBookings
+from xce.domain.engine.messages import Answer, Caller, Role
+from xce.domain.errors import TransientError, XceError
+from xce.domain.formats.rest import LeaseEntry, Supply
+from xce.domain.formats.session_result import SessionResult
+from xce.projections.all import Projections
+from xce.replay.agenda import CountedIds
+from xce.replay.faults.batch import OWNED, SESSION_S, Batch, SchedulerLife, host_of
+from xce.replay.faults.chance import Chance
+from xce.replay.faults.checks import BrokenPromiseError, Checks
+from xce.replay.faults.cloud import RESOURCE, Cloud
+from xce.replay.faults.controller import ControllerNode
+from xce.replay.faults.disk import Disk
+from xce.replay.faults.lives import (
+    LIFECYCLE,
+    RHYTHM,
+    Equipment,
+    MakeLife,
+    ProvisionerLife,
+    SupplyOf,
+)
+from xce.replay.faults.network import Line, Network
+from xce.replay.faults.remote import RemoteProvider, Spool
+from xce.replay.faults.scenario import Scenario, scenario
+from xce.replay.faults.time import MachineClock, Thread, Threads, Time
+
+T = TypeVar("T")
+
+#: How often the world draws what breaks next.
+WEATHER_S: Final = 20.0
+#: After the storm everything must have settled within this.
+SETTLE_S: Final = 7200.0
+_LOOK_S: Final = 120.0
+_FOLLOW_S: Final = 40.0
+_TRIES: Final = 3
+_ADMIN: Final = Caller(Role.ADMIN, "site")
+_SCHEDULER: Final = Caller(Role.SCHEDULER, "s1")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        promise: the promise that was broken; None: none.
+        message: what was found.
+        faults: those that happened, in order: ``kill:3``.
+        seconds: of virtual time.
+    """
+
+    seed: int
+    promise: str | None
+    message: str
+    faults: tuple[str, ...]
+    events: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Body:
+    """One machine with a provisioner on it, and the present life of that."""
+
+    name: str
+    clock: MachineClock
+    spools: dict[str, Spool]
+    lines: dict[str, Line]
+    life: "_Life | None" = None
+    lives: int = 0
+
+
+@dataclass(slots=True)
+class _Life:
+    body: _Body
+    dead: bool = False
+    #: Whether there is demand that it has not heard.
+    missed: bool = True
+    process: ProvisionerLife | None = None
+    threads: dict[str, Thread] = field(default_factory=dict[str, Thread])
+
+
+class World:
+    """Everything."""
+
+    def __init__(
+        self,
+        seed: int,
+        make_life: MakeLife,
+        supply_of: SupplyOf,
+        only: Collection[str] | None = None,
+    ) -> None:
+        """Make the site of a seed; ``only``: these faults happen, and no others."""
+        self.seed = seed
+        self.chance = Chance(seed, only)
+        self.scenario: Scenario = scenario(self.chance)
+        self.chance.scale = self.scenario.scale
+        self.time = Time()
+        self.threads = Threads(self.time)
+        self.network = Network(self.threads, self.chance)
+        self.network.kill = self._kill_running
+        self.disk = Disk()
+        self.checks = Checks(self.disk, self.time, self.scenario.budget, self._exists)
+        self.disk.on_saved = self.checks.see
+        self.clouds = {
+            plan.name: Cloud(
+                plan.name, plan.kind, plan.means, plan.capacity, self.time, self.chance
+            )
+            for plan in self.scenario.providers
+        }
+        self.batch = Batch(self.time, tuple(self.clouds.values()))
+        self.batch.expected = len(self.scenario.jobs)
+        self._make_life = make_life
+        self._supply_of = supply_of
+        self._ids = CountedIds()
+        self._keys = CountedIds()
+        self.nodes = [
+            ControllerNode(name, self.disk, MachineClock(self.time), self.chance)
+            for name in ("c1", "c2")
+        ]
+        for node in self.nodes:
+            node.on_death = partial(self._node_died, node)
+        self._policy = self.scenario.policy()
+        self._supplies: dict[int, tuple[int, float, Supply]] = {}
+        self.bodies = [self._body(name) for name in self.scenario.provisioners]
+        self.scheduler_line = Line("s1 to the controller")
+        self._scheduler_clock = MachineClock(self.time)
+
+    # ----------------------------------------------------------------------- run
+    def run(self) -> Outcome:
+        """Run to the end, or to the first broken promise."""
+        promise: str | None = None
+        message = ""
+        try:
+            self._begin()
+            self.time.pass_until(self.scenario.storm_s)
+            self._calm()
+            end = self.time.now_s + SETTLE_S
+            while self.time.now_s < end and not self._is_settled():
+                self.time.pass_until(self.time.now_s + _LOOK_S)
+            self._end()
+        except BrokenPromiseError as error:
+            promise, message = error.promise, str(error)
+        except Exception as error:  # noqa: BLE001 - a defect of whatever runs here is a finding
+            promise, message = f"defect {type(error).__name__}", _where(error)
+        faults = tuple(self.chance.fired)
+        return Outcome(self.seed, promise, message, faults, self.checks.events, self.time.now_s)
+
+    def _begin(self) -> None:
+        primary = self.nodes[0]
+        self.chance.active = False
+        primary.start()
+        lender = self.scenario.shared
+        commands: list[Command] = [
+            DescribeProvider(cloud.description) for cloud in self.clouds.values()
+        ]
+        if lender is not None:
+            hold = self.clouds[lender.name].description.minimum_hold
+            step = hold / 2
+            commands.append(
+                DeclareShared(RESOURCE, OWNED, lender.name, lender.capacity, 1, step, hold)
+            )
+        primary.order(_ADMIN, tuple(commands))
+        self.chance.active = True
+        for at, job in self.scenario.jobs:
+            self.time.after(at, partial(self.batch.submit, job))
+        for body in self.bodies:
+            self._live(body)
+        self._schedule()
+        self.time.after(WEATHER_S, self._weather)
+        self.time.after(WEATHER_S, self._tick)
+
+    def _tick(self) -> None:
+        for node in self.nodes:
+            if node.leads:
+                self._quietly(node.tick)
+        self.time.after(WEATHER_S, self._tick)
+
+    # ----------------------------------------------------------------- the weather
+    def _weather(self) -> None:
+        """Break things."""
+        if not self.chance.active:
+            return
+        fires, size = self.chance.fires, self.chance.size
+        for body in self.bodies:
+            if fires("kill", 60) and body.life is not None:
+                self._kill(body.life)
+            if fires("stop", 40) and body.life is not None:
+                self._leave(body.life)
+            for line in body.lines.values():
+                if fires("cut", 30):
+                    self._cut(line, size("cut", 20, 400))
+            if fires("clock", 40):
+                body.clock.jump(size("clock", -600, 900))
+        for node in self.nodes:
+            if fires("controller killed", 25) and node.up:
+                node.up = False
+                self._node_died(node)
+            if fires("controller clock", 25):
+                node.clock.jump(size("controller clock", -600, 900))
+        if fires("take over", 15):
+            self._take_over()
+        if fires("scheduler cut", 40):
+            self._cut(self.scheduler_line, size("scheduler cut", 20, 300))
+        for cloud in self.clouds.values():
+            if fires("outage", 25):
+                cloud.away = True
+                self.time.after(size("outage", 30, 400), partial(setattr, cloud, "away", False))
+        if fires("slip in", 400):
+            self._slip_in()
+        self.time.after(WEATHER_S, self._weather)
+
+    def _slip_in(self) -> None:
+        """The batch system starts a job by itself on a host that takes work."""
+        node = next((node for node in self.nodes if node.leads), None)
+        rows = [] if node is None else list(node.projections.totals.all())
+        total = sum(row.total for row in rows)
+        for job in self.batch.waiting():
+            if job.unit and self.batch.units() >= total:
+                continue
+            for host, _ in self.batch.hosts():
+                takes = host in self.batch.admitted and self.batch.is_open(host)
+                if takes and self.batch.job_on(host) is None:
+                    self.batch.start(job, host)
+                    return
+
+    def _calm(self) -> None:
+        """The storm is over: everything works again."""
+        self.chance.active = False
+        for body in self.bodies:
+            for line in body.lines.values():
+                line.cut = False
+            body.clock.mend()
+            if body.life is None:
+                self._live(body)
+        self.scheduler_line.cut = False
+        for node in self.nodes:
+            node.clock.mend()
+        for cloud in self.clouds.values():
+            cloud.away = False
+        if not any(node.leads for node in self.nodes):
+            self._take_over()
+
+    def _cut(self, line: Line, seconds: float) -> None:
+        line.cut = True
+        self.time.after(seconds, partial(setattr, line, "cut", False))
+
+    def _schedule(self) -> None:
+        """A life of the scheduler begins."""
+        life = SchedulerLife(
+            self.batch,
+            _SchedulerLink(self),
+            self._scheduler_clock,
+            self.checks.needs,
+            self.scenario.shared is not None,
+        )
+        Thread(self.threads, life, "scheduler", life.step).wake(1.0)
+
+    # ---------------------------------------------------------------- provisioners
+    def _body(self, name: str) -> _Body:
+        return _Body(
+            name,
+            MachineClock(self.time),
+            {provider: {} for provider in self.clouds},
+            {to: Line(f"{name} to {to}") for to in ("controller", *self.clouds)},
+        )
+
+    def _live(self, body: _Body) -> None:
+        if body.life is not None:
+            return
+        body.lives += 1
+        life = body.life = _Life(body)
+        equipment = Equipment(
+            name=body.name,
+            controller=_Link(self, body.lines["controller"]),
+            providers={
+                name: RemoteProvider(
+                    cloud,
+                    body.lines[name],
+                    self.network,
+                    self.checks,
+                    body.name,
+                    body.spools[name],
+                    self._job_on,
+                )
+                for name, cloud in self.clouds.items()
+            },
+            clock=body.clock,
+            ids=self._ids,
+            wait=self.threads.wait,
+            wake=lambda name: life.threads[name].wake(),
+            policy=self._policy,
+            lifecycle=LIFECYCLE,
+            rhythm=RHYTHM,
+        )
+        life.process = self._make_life(equipment)
+        for name, step in life.process.threads().items():
+            life.threads[name] = Thread(self.threads, life, name, step)
+        for number, thread in enumerate(life.threads.values()):
+            thread.wake(0.1 * number)
+        self.time.after(0.5, partial(self._follow, life))
+
+    def _kill_running(self) -> None:
+        thread = self.threads.running
+        if thread is None or thread.life.dead:
+            return
+        if isinstance(thread.life, _Life):
+            self._kill(thread.life)
+        else:
+            thread.life.dead = True
+            self.time.after(SESSION_S, self._schedule)
+
+    def _kill(self, life: _Life) -> None:
+        if life.dead:
+            return
+        life.dead = True
+        body = life.body
+        body.life = None
+        self.time.after(self.chance.draw("reborn", body.lives, 5, 240), partial(self._live, body))
+
+    def _leave(self, life: _Life) -> None:
+        """Stop a provisioner as an operator does, and start it again."""
+        if life.process is None or any(thread.busy for thread in life.threads.values()):
+            return
+        leaving = Thread(self.threads, life, "leave", partial(self._left, life))
+        leaving.wake()
+
+    def _left(self, life: _Life) -> float:
+        assert life.process is not None, "what leaves has lived"
+        if any(thread.busy for thread in life.threads.values()):
+            return 1.0
+        for thread in life.threads.values():
+            thread.halt()
+        self._quietly(life.process.leave)
+        self._kill(life)
+        return 0.0
+
+    def _follow(self, life: _Life) -> None:
+        """A provisioner that has missed a push connects again, now and then, and gets the newest."""
+        if life.dead:
+            return
+        self.time.after(_FOLLOW_S, partial(self._follow, life))
+        if life.missed:
+            self._push(life)
+
+    def published(self) -> None:
+        """A session was published."""
+        for body in self.bodies:
+            if body.life is not None:
+                self._push(body.life)
+
+    def _push(self, life: _Life) -> None:
+        life.missed = True
+        if life.body.lines["controller"].cut or self.chance.fires("push lost", 100):
+            return
+        for node in self.nodes:
+            if node.leads and node.session is not None:
+                life.missed = False
+                late = 0
+                if self.chance.fires("push late", 100):
+                    late = self.chance.size("push late", 1, 60)
+                heard = partial(self._pushed, life, node.session, node.session_s)
+                self.time.after(late, heard)
+
+    def _pushed(self, life: _Life, result: SessionResult, since_s: float) -> None:
+        if not life.dead and life.process is not None:
+            life.process.hear(result, self.time.now_s - since_s)
+            life.threads["rounds"].wake()
+
+    # ----------------------------------------------------------------- controllers
+    def _node_died(self, node: ControllerNode) -> None:
+        self.time.after(self.chance.draw("detected", len(self.disk.recorded), 5, 60), self._revive)
+
+    def _revive(self) -> None:
+        if not any(node.leads for node in self.nodes):
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """The other one becomes the primary; the one before finds out when it writes."""
+        leading = next((node for node in self.nodes if node.leads), None)
+        turn = 0 if leading is None else 1 - self.nodes.index(leading)
+        if leading is not None:
+            self._compare(leading)
+        self.nodes[turn].start()
+        self.checks.bookings = None
+
+    def _compare(self, node: ControllerNode) -> None:
+        """What is served is what the log says (invariant 8)."""
+        rebuilt = Projections()
+        rebuilt.apply(self.disk.recorded[: node.projections.position])
+        difference = rebuilt.difference(node.projections)
+        if difference is not None:
+            raise BrokenPromiseError("invariant-8", difference)
+
+    def order(
+        self,
+        line: Line,
+        caller: Caller,
+        commands: tuple[Command, ...],
+        epochs: Mapping[str, int],
+        *,
+        once: bool = False,
+    ) -> Answer:
+        """Carry an order to whichever controller is the primary; tried again under one key."""
+        key = self._keys.next_id("K")
+
+        def do(node: ControllerNode) -> Answer:
+            answer = node.order(caller, commands, epochs, key)
+            for command in commands:
+                if isinstance(command, ReportBookings):
+                    self.checks.bookings = command.occupied[RESOURCE]
+            return answer
+
+        return self.ask(line, do, tries=1 if once else _TRIES, twice=True)
+
+    def ask(
+        self, line: Line, do: Callable[[ControllerNode], T], *, tries: int = 1, twice: bool = False
+    ) -> T:
+        """Carry a question or an order."""
+        error = TransientError("nobody is the primary")
+        for number in range(tries):
+            if number:
+                self.threads.wait(2.0)
+            try:
+                return self.network.call(line, lambda: do(self._primary()), twice=twice)
+            except TransientError as failed:
+                error = failed
+        raise error
+
+    def _primary(self) -> ControllerNode:
+        for node in self.nodes:
+            if node.leads:
+                return node
+        raise TransientError("nobody is the primary")
+
+    def supply(self, line: Line) -> Supply:
+        """Carry the question for the supply."""
+        return self.ask(line, self._supply)
+
+    def _supply(self, node: ControllerNode) -> Supply:
+        node.require()
+        position, now = node.projections.position, node.clock.now()
+        known = self._supplies.get(id(node))
+        if known is not None and known[0] == position and self.time.now_s - known[1] < 30.0:
+            return known[2].model_copy(update={"now": now})
+        supply = self._supply_of(node)
+        self._supplies[id(node)] = (position, self.time.now_s, supply)
+        return supply
+
+    # ----------------------------------------------------------------------- end
+    def _job_on(self, machine: str) -> str | None:
+        self.batch.look()
+        return self.batch.job_on(host_of(machine))
+
+    def _exists(self, instance: str) -> bool:
+        """Return whether the machine of an instance is there: its books may not know yet."""
+        provider, _, machine = instance.partition("/")
+        return self.clouds[provider].machines[machine].exists(self.time.now_s)
+
+    def _is_settled(self) -> bool:
+        node = next((node for node in self.nodes if node.leads), None)
+        if node is None or not self.batch.finished:
+            return False
+        view = node.projections.inventory.view()
+        return not (view.instances or view.grants or view.requests or self._nobodys(node))
+
+    def _nobodys(self, node: ControllerNode) -> list[str]:
+        """Return what exists at providers, and no record owns or has reported."""
+        view = node.projections.inventory.view()
+        orphans = node.projections.reasons.orphans()
+        reported = {name for one in orphans for name in (one.theirs, one.tag)}
+        owned = {one.machine for one in view.instances} | {
+            one.id.partition("/")[2] for one in view.grants
+        }
+        return [
+            f"{theirs} of {cloud.name}, made for {tag}"
+            for cloud in self.clouds.values()
+            for theirs, tag in cloud.there()
+            if theirs not in owned and not {theirs, tag} & reported
+        ]
+
+    def _end(self) -> None:
+        self.checks.end()
+        node = self._primary()
+        self._compare(node)
+        nobodys = self._nobodys(node)
+        if nobodys:
+            raise BrokenPromiseError("invariant-1", f"nobody's: {', '.join(nobodys)}")
+        view = node.projections.inventory.view()
+        left = [one.id for one in (*view.requests, *view.instances, *view.grants)]
+        left += [job.job for job in self.batch.alive]
+        if left:
+            raise BrokenPromiseError("settles", f"still there long after the storm: {left}")
+
+    @staticmethod
+    def _quietly(do: Callable[[], object]) -> None:
+        try:
+            do()
+        except XceError:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """Fulfils ``ControllerCalls``."""
+
+    world: World
+    line: Line
+
+    def order(
+        self,
+        caller: Caller,
+        commands: tuple[Command, ...],
+        epochs: Mapping[str, int],
+        *,
+        once: bool,
+    ) -> Answer:
+        return self.world.order(self.line, caller, commands, epochs, once=once)
+
+    def supply(self) -> Supply:
+        return self.world.supply(self.line)
+
+    def leases(self) -> Mapping[str, LeaseEntry]:
+        return {one.provider: one for one in self.world.supply(self.line).leases}
+
+    def orphans(self, provider: str) -> Mapping[str, str | None]:
+        def asked(node: ControllerNode) -> Mapping[str, str | None]:
+            return {
+                one.theirs: one.return_id
+                for one in node.projections.reasons.orphans()
+                if one.provider == provider
+            }
+
+        return self.world.ask(self.line, asked)
+
+
+def _where(error: Exception) -> str:
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    place = "" if last is None else f" at {last.tb_frame.f_code.co_qualname}:{last.tb_lineno}"
+    return f"{error!r}{place}"
+
+
+@dataclass(frozen=True, slots=True)
+class _SchedulerLink:
+    """Fulfils ``ControllerLink``."""
+
+    world: World
+
+    def supply(self) -> Supply:
+        return self.world.supply(self._line)
+
+    def order(self, *commands: Command) -> object:
+        return self.world.order(self._line, _SCHEDULER, commands, {})
+
+    def publish(self, result: SessionResult) -> None:
+        self.world.ask(self._line, lambda node: node.publish(result))
+        self.world.published()
+
+    @property
+    def _line(self) -> Line:
+        return self.world.scheduler_line
