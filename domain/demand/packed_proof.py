@@ -55,7 +55,7 @@ class PackedProof:
         self._on: list[Sequence[int]] = [*on]
         self._changed = len(order)
         tasks.take_all()
-        self._used = [tasks.sum_of(jobs) for jobs in on]
+        self._used: list[tuple[int, int]] = [tasks.sum_of(jobs) for jobs in on]
         self._behind: list[tuple[int, int]] = []
         self._add_up()
 
