@@ -252,16 +252,14 @@ class Lab:
             "mariadb-install-db", "--no-defaults", f"--user={me}", f"--datadir={here}/data",
             "--auth-root-authentication-method=normal", "--skip-test-db", *cheap,
         )  # fmt: skip
-        with (here / "log").open("wb") as log:
-            subprocess.Popen(
-                [
-                    _program("mariadbd"), "--no-defaults", f"--user={me}", f"--datadir={here}/data",
-                    f"--socket={here}/sock", f"--pid-file={here}/pid", "--bind-address=127.0.0.1",
-                    f"--port={self.port + 2}", "--innodb-buffer-pool-size=64M", *cheap,
-                    "--innodb-lock-wait-timeout=900", "--skip-log-bin", "--skip-name-resolve",
-                ],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+        words = (
+            _program("mariadbd"), "--no-defaults", f"--user={me}", f"--datadir={here}/data",
+            f"--socket={here}/sock", f"--pid-file={here}/pid", "--bind-address=127.0.0.1",
+            f"--port={self.port + 2}", "--innodb-buffer-pool-size=64M", *cheap,
+            "--innodb-lock-wait-timeout=900", "--skip-log-bin", "--skip-name-resolve",
+        )  # fmt: skip
+        # It does not go into the background by itself.
+        _call("sh", "-c", 'log=$1; shift; setsid "$@" >"$log" 2>&1 &', "sh", f"{here}/log", *words)
         sock = here / "sock"
         wait_for(lambda: sock.exists() and _listens(self.port + 2), "mariadb listens")
         password = secrets.token_hex(12)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.slurm_lab.lab import PATIENCE_S, Cluster, Lab
+
 from xce.adapters.client import Client
 from xce.adapters.controller.access import token_line
 from xce.adapters.providers.install import Comes, install
