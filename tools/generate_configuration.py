@@ -22,7 +22,7 @@ from xce.domain.formats.config import (
     SimulationConfig,
     WorkloadConfig,
 )
-from xce.domain.formats.policy import AskRate, Budget
+from xce.domain.formats.policy import AskRate, Budget, StandingMinimum
 from xce.domain.formats.provider import (
     Billing,
     Capabilities,
@@ -68,6 +68,7 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("workload.scale", ScaleRule),
     ("session", Settings),
     ("policy", PolicyConfig),
+    ("policy.standing[]", StandingMinimum),
     ("policy.budgets[]", Budget),
     ("policy.budgets[].max_asked", AskRate),
     ("driver", DriverConfig),
@@ -149,6 +150,7 @@ MEANING: Final[dict[str, str]] = {
     "Settings.idle_host_after": "a provisioned host without a job for so long may go back",
     "Settings.order": "what a job that cannot start does to those behind it; --order overrides it",
     "PolicyConfig.budgets": "bounds on what exists or is asked",
+    "StandingMinimum.template": "a template's own id, at whatever price",
     "Budget.name": "named in decisions",
     "Budget.max_hosts": "null: no bound",
 }

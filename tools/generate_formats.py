@@ -107,6 +107,7 @@ FILES: Final[tuple[tuple[str, str, tuple[tuple[str, type[BaseModel]], ...]], ...
             ("failures[]", policy.FailureEntry),
             ("pauses[]", policy.Pause),
             ("settings", policy.PolicySettings),
+            ("settings.standing[]", policy.StandingMinimum),
         ),
     ),
     (

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validat
 from xce.domain.formats.base import Amount, Count, Duration, Format, Money, Name, Time, Whole
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
+from xce.domain.formats.windows import Window
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
@@ -180,6 +181,15 @@ class FailureEntry(Format):
     why: str = Field(default="", description="what was said of the last one")
 
 
+class StandingMinimum(Window):
+    """Hosts of a template that are there while a window holds, whether jobs want them or not."""
+
+    template: Name
+    hosts: Annotated[Count, Field(le=1_000_000)] = Field(
+        description="starting and busy ones count; the largest of several that hold is what counts"
+    )
+
+
 class PolicySettings(Format):
     """What the site has set for its policy."""
 
@@ -221,6 +231,9 @@ class PolicySettings(Format):
     failures_before_pause: Annotated[StrictInt, Field(ge=1, le=1000)] = Field(
         default=3,
         description="asks in a row that were accepted and came to nothing, after which an item is paused",
+    )
+    standing: tuple[StandingMinimum, ...] = Field(
+        default=(), description="hosts that are there whether jobs want them or not"
     )
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 

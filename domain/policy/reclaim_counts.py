@@ -1,6 +1,6 @@
 """Which borrowed amounts go back: what stayed unused, as the rules of sharing choose it; and why the rest stays."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -111,8 +111,10 @@ def _one_lent(grant: GrantEntry, lender: _Terms, terms: SharedTerms) -> Lent:
     )
 
 
-def _lenders_of(providers: Iterable[ProviderDescription], resource: str) -> dict[str, _Terms]:
-    return {
+def _lenders_of(providers: Sequence[ProviderDescription], resource: str) -> dict[str, _Terms]:
+    # A lender that no longer offers the resource still holds its borrowers to its minimum.
+    known = {provider.name: _Terms(minimum_hold=provider.minimum_hold) for provider in providers}
+    return known | {
         provider.name: _Terms(
             offer.step,
             provider.capabilities.partial_returns,

@@ -9,6 +9,7 @@ from xce.domain.formats.provider import Billing, ProviderDescription
 from xce.domain.formats.session_result import IdleHost
 from xce.domain.policy import billing, money
 from xce.domain.policy.lines import line_id
+from xce.domain.policy.standing import not_needed
 from xce.domain.policy.times import clock, later
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
@@ -32,6 +33,7 @@ def reclaim_hosts(inputs: PolicyInput) -> tuple[list[Decision], list[Decision]]:
                 staying.setdefault((entry.provider, entry.template, why), []).append(entry)
             else:
                 going.setdefault((entry.provider, entry.template), []).append((entry, idle))
+    _keep_minimums(inputs, going, staying)
     returns = [_return(hosts, providers, inputs.now) for hosts in going.values()]
     holds = [_hold(entries, why) for (_, _, why), entries in staying.items()]
     if unknown:
@@ -43,6 +45,29 @@ def reclaim_hosts(inputs: PolicyInput) -> tuple[list[Decision], list[Decision]]:
             )
         )
     return returns, holds
+
+
+def _keep_minimums(
+    inputs: PolicyInput,
+    going: dict[tuple[str, str], list[tuple[InstanceEntry, IdleHost]]],
+    staying: dict[tuple[str, str, str], list[InstanceEntry]],
+) -> None:
+    """Let only so many hosts go that the standing minimums stay: the cheapest are kept, those of unknown price last."""
+    for template, most in not_needed(inputs).items():
+        hosts = [pair for key, pairs in going.items() if key[1] == template for pair in pairs]
+        hosts.sort(key=lambda pair: _cheapness(pair[0]))
+        for pair in hosts[: max(0, len(hosts) - most)]:
+            entry = pair[0]
+            key = entry.provider, entry.template
+            going[key].remove(pair)
+            if not going[key]:
+                del going[key]
+            why = f"a standing minimum of {template} holds now"
+            staying.setdefault((*key, why), []).append(entry)
+
+
+def _cheapness(entry: InstanceEntry) -> tuple[object, ...]:
+    return (entry.price_per_hour is None, entry.price_per_hour or 0, natural_key(entry.id))
 
 
 def _each_once(hosts: Iterable[IdleHost]) -> Iterator[IdleHost]:

@@ -12,6 +12,7 @@ from xce.domain.formats.provider import Kind
 from xce.domain.formats.session_result import Demand
 from xce.domain.policy import facts
 from xce.domain.policy.lines import line_id
+from xce.domain.policy.standing import missing
 from xce.domain.values import natural_key
 
 
@@ -90,7 +91,11 @@ def wanted(inputs: PolicyInput) -> Wanted:
         items[Kind.COUNTABLE, count.name] = Want(
             Kind.COUNTABLE, count.name, count.amount, _units_asked_since(inputs, count.name)
         )
-    lots = [*_in_job_order(demand, items, stretches), *_headroom(inputs, items)]
+    lots = [
+        *_in_job_order(demand, items, stretches),
+        *_headroom(inputs, items),
+        *_standing(inputs, items),
+    ]
     return Wanted(tuple(lots), items)
 
 
@@ -115,6 +120,17 @@ def _headroom(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Itera
         if missing > 0:
             items[key] = Want(*key, before.amount + missing, before.asked_since)
             yield Lot(*key, missing, len(inputs.demand.hosts) + len(items), ())
+
+
+def _standing(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Iterator[Lot]:
+    """Yield what is missing of the standing minimums, behind all jobs, and count it as wanted."""
+    hosts = {item: want for (kind, item), want in items.items() if kind is Kind.HOST}
+    still_wanted = {item: max(0, want.amount - want.asked_since) for item, want in hosts.items()}
+    for template, rest in missing(inputs, still_wanted).items():
+        key = Kind.HOST, template
+        before = items.get(key, Want(*key, 0, 0))
+        items[key] = Want(*key, before.amount + rest, before.asked_since)
+        yield Lot(*key, rest, len(inputs.demand.hosts) + len(items), ())
 
 
 # ------------------------------------------------------------- asked since (D7)

@@ -36,6 +36,7 @@ from xce.domain.formats.policy import (
     Pause,
     PolicyInput,
     PolicySettings,
+    StandingMinimum,
 )
 from xce.domain.formats.provider import Billing, BillingUnit, Kind, ProviderDescription
 from xce.domain.formats.session_result import (
@@ -210,6 +211,10 @@ def rounds(draw: st.DrawFn) -> PolicyInput:
             max_in_flight_hosts=draw(st.integers(0, 30)),
             max_per_request=draw(st.integers(1, 8)),
             minimum_hold=minutes(draw(st.sampled_from([0, 45]))),
+            standing=tuple(
+                StandingMinimum(template=item, hosts=draw(st.integers(0, 6)))
+                for item in sorted(draw(st.sets(st.sampled_from(TEMPLATES))))
+            ),
         ),
     )
 
@@ -339,6 +344,7 @@ def test_no_more_is_asked_than_is_wanted_but_for_the_size_of_asks(inputs: Policy
             grain, most = owner.granularity, inputs.settings.max_per_request
             sizes = Sizes.of(grain.minimum, grain.step, most)
             lines = [p.count for p in inputs.demand.hosts if p.template.partition("@")[0] == item]
+            lines += [least.hosts for least in inputs.settings.standing if least.template == item]
         else:
             offer = next(entry for entry in owner.resources if entry.name == item)
             sizes = Sizes.of(offer.step, offer.step)
@@ -388,6 +394,22 @@ def test_nothing_goes_back_before_its_hold_nor_what_is_wanted_nor_more_than_is_u
     for name, amount in back.items():
         assert amount <= unused[name]
         assert not any(p.amount for p in inputs.demand.countable if p.name == name)
+
+
+@given(rounds())
+def test_no_return_goes_below_a_standing_minimum(inputs: PolicyInput) -> None:
+    going = Counter[str]()
+    for decision in of_kind(decide(inputs), DecisionKind.RETURN):
+        if decision.template is not None:
+            going[decision.template] += len(decision.instances)
+
+    for minimum in inputs.settings.standing:
+        joined = sum(
+            entry.template == minimum.template and entry.state is InstanceState.JOINED
+            for entry in inputs.inventory.instances
+        )
+        if going[minimum.template]:
+            assert joined - going[minimum.template] >= minimum.hosts
 
 
 @given(rounds())

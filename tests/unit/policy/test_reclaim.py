@@ -340,6 +340,16 @@ def test_the_dearest_known_price_goes_first_then_the_oldest_then_the_id() -> Non
     assert order == ["g-3", "g-9", "g-10", "g-2", "g-1"]
 
 
+def test_a_lender_that_no_longer_offers_the_resource_still_has_its_minimum_hold() -> None:
+    inputs = round_of(
+        provider("pool", minimum_hold=minutes(30)),
+        idle=idle_units("lic", 5),
+        grants=[grant("young", granted_at=at(-29)), grant("old", granted_at=at(-30))],
+    )
+
+    assert returned_parts(inputs) == [("old", 5)]
+
+
 def test_grants_in_their_hold_stay_and_later_ones_may_go_instead() -> None:
     inputs = round_of(
         pool(hold=30),
