@@ -1,5 +1,6 @@
 """``xce provider``: check a folder of scripts against the contract, and install those that come with the package."""
 
+import json
 import secrets
 import signal
 import tempfile
@@ -18,6 +19,7 @@ from xce.adapters.cli.visible import cell
 from xce.adapters.providers.check import check_provider
 from xce.adapters.providers.check.findings import CheckReport, Outcome
 from xce.adapters.providers.install import Comes, Knows, install
+from xce.adapters.providers.slurm_local.settings import records
 from xce.domain.errors import InputError
 from xce.domain.formats.script_provider import ScriptSettings
 
@@ -129,6 +131,29 @@ def install_command(
     names = install(what, folder, knows=knows)
     terminal.out.print(f"{len(names)} scripts in {folder / 'scripts'}", soft_wrap=True)
     terminal.out.print(f"configuration in {folder / 'conf' / f'{what}.json'}", soft_wrap=True)
+
+
+@app.command("slurm-records", epilog="Example: xce provider slurm-records ./slurm")
+def slurm_records(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR",
+            help="Where the provider slurm-local was installed.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Print what slurm.conf needs for the templates of a provider slurm-local: hidden records, so that jobs for them may wait."""
+    place = folder / "conf" / f"{Comes.SLURM_LOCAL}.json"
+    try:
+        lines = list(records(json.loads(place.read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise InputError.of(str(place), f"cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError.of(str(place), f"is not understood: {error!r}") from None
+    for line in lines:
+        terminal.out.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def table_of(report: CheckReport) -> Table:

@@ -226,7 +226,7 @@ class SlurmLicences:
         way, grant = self._way(move["resource"]), self._state.grants[move["grant"]]
         entry = self._state.returns[move["request"]]["grants"][move["entry"]]
         if move["stage"] == "lower":
-            if move["taker_from"] is None:
+            if move.get("taker_from") is None:
                 level = way.level(way.taker)
                 whole = move["amount"] == grant["amount"]
                 owed = sum(percents for _, percents in grant["from"])
