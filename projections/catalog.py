@@ -6,7 +6,7 @@ beyond everything that exists or is asked, in a size that can be asked. What a l
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from math import lcm
 from typing import Any, Final
@@ -34,6 +34,10 @@ from xce.projections.projection import Projection, State
 from xce.projections.rows import InstanceRow, RequestRow
 from xce.projections.totals import SharedTotals
 
+#: Whose pauses are no failures.
+_BY_HAND: Final = "admin/"
+#: By how much the priority of what has failed of late is lower meanwhile: below any that a site sets.
+_BEHIND: Final = 1_000_000_000
 #: Room where neither template nor provider has a limit of its own.
 UNLIMITED: Final = 1_000_000
 
@@ -68,6 +72,7 @@ class _Kept:
     learned: Pairs[tuple[str, str], dict[str, int]] = field(
         default_factory=dict[tuple[str, str], dict[str, int]]
     )
+    turns: Pairs[tuple[str, str], datetime] = field(default_factory=dict[tuple[str, str], datetime])
 
 
 _KEEPER: Final = Keeper(_Kept)
@@ -100,6 +105,8 @@ class LiveCatalog(Projection):
         self._pauses: dict[tuple[str, str | None], Pause] = {}
         #: Measured totals, where they are not as promised, by provider and template.
         self._learned: dict[tuple[str, str], dict[str, int]] = {}
+        #: Until when what failed comes after what has not (F06), by provider and template.
+        self._turns: dict[tuple[str, str], datetime] = {}
         self._version = 0
         self._made_of: tuple[int, int, int] | None = None
         self._good_from: datetime | None = None
@@ -119,7 +126,8 @@ class LiveCatalog(Projection):
         if made_of != self._made_of or not self._is_good(now):
             self._view = self._make(now)
             self._made_of = made_of
-            ends = [pause.until for pause in self._pauses.values() if pause.until > now]
+            times = (*(pause.until for pause in self._pauses.values()), *self._turns.values())
+            ends = [until for until in times if until > now]
             self._good_from, self._good_until = now, min(ends, default=None)
         return self._view
 
@@ -142,11 +150,14 @@ class LiveCatalog(Projection):
             "offered": dict(self._offered),
             "pauses": dict(self._pauses),
             "learned": dict(self._learned),
+            "turns": dict(self._turns),
         }
 
     def keep(self) -> bytes:
         """Return all that was folded as JSON, for ``resume``."""
-        return _KEEPER.dump(_Kept(self._providers, self._offered, self._pauses, self._learned))
+        return _KEEPER.dump(
+            _Kept(self._providers, self._offered, self._pauses, self._learned, self._turns)
+        )
 
     def resume(self, kept: bytes) -> None:
         """Stand where ``keep`` was called."""
@@ -155,6 +166,7 @@ class LiveCatalog(Projection):
         self._offered = parts.offered
         self._pauses = parts.pauses
         self._learned = parts.learned
+        self._turns = parts.turns
         self._version += 1
 
     # ---------------------------------------------------------------- providers
@@ -174,10 +186,18 @@ class LiveCatalog(Projection):
         self._pauses[provider, event.item] = Pause(
             provider=provider, item=event.item, until=event.until, why=event.why
         )
+        if event.item is not None and not event.by.startswith(_BY_HAND):
+            # For as long again as the pause, whatever else fits the work is tried before it.
+            length = max(timedelta(0), event.until - event.timestamp)
+            self._turns[provider, event.item] = later(event.until, length)
 
     def _fold_resumed(self, event: Provider.Resumed, position: int) -> None:
         self._version += 1
-        self._pauses.pop((name_of(event.originator_id), event.item), None)
+        provider = name_of(event.originator_id)
+        self._pauses.pop((provider, event.item), None)
+        for key in [key for key in self._turns if key[0] == provider]:
+            if event.item in (None, key[1]):
+                del self._turns[key]
 
     def _fold_learned(self, event: Provider.Learned, position: int) -> None:
         self._version += 1
@@ -250,9 +270,9 @@ class LiveCatalog(Projection):
         ends = [pause for pause in paused.values() if pause is not None]
         pause = min(ends, key=lambda end: (end.until, end.why)) if not usable else None
         fields: dict[str, Any] = {
+            "priority": first.template.priority,
             "attributes": _common(offer.template.attributes for offer in line.offers),
             "provides": _least(self._provides(offer) for offer in line.offers),
-            "priority": first.template.priority,
             "price_per_hour": first.price,
             "lead_time": first.provider.lead_time.p50 or None,
         }
@@ -266,12 +286,21 @@ class LiveCatalog(Projection):
                 name: min(amount, measured.get(name, amount))
                 for name, amount in fields["provides"].items()
             }
+        if self._had_its_turn(usable or line.offers, now):
+            fields["priority"] -= _BEHIND
         return Template.model_construct(
             id=line.id,
             allowed=0 if line.past else sum(map(self._room, usable or line.offers)),
             paused_until=None if pause is None else pause.until,
             paused_why=None if pause is None else pause.why,
             **fields,
+        )
+
+    def _had_its_turn(self, offers: Iterable[_Offer], now: datetime) -> bool:
+        """Return whether each offer has failed of late: then the line comes after all that have not."""
+        return all(
+            self._turns.get((offer.provider.name, offer.template.template_id), now) > now
+            for offer in offers
         )
 
     def _provides(self, offer: _Offer) -> Mapping[str, int]:

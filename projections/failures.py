@@ -197,6 +197,12 @@ class Failures(Projection):
         self._starting[name_of(event.originator_id)] = known
 
     def _joined(self, event: Instance.Joined, position: int) -> None:
+        """A host that joined is a success, unless the request that brought it is itself among the failures: it fell short."""
+        known = self._starting.get(name_of(event.originator_id))
+        ask = None if known is None else self._asks.get(known[2])
+        if ask is not None and ask.counted:
+            self._no_longer_starting(event)
+            return
         if (key := self._no_longer_starting(event)) is not None:
             self._rows.pop(key[:2], None)
 

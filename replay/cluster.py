@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from xce.domain.formats.building import built
 from xce.domain.formats.delta import Changes, Collected
-from xce.domain.formats.session_result import Allocation
+from xce.domain.formats.session_result import Allocation, PlacedOn
 from xce.domain.formats.snapshot import Host, HostState, HostUse, PendingJob, Queue, RunningJob
 
 
@@ -93,6 +93,10 @@ class SimulatedCluster:
         """Return whether a host is of the own partition."""
         return host in self._own
 
+    def has_host(self, host: str) -> bool:
+        """Return whether a host is in the cluster."""
+        return host in self._own or host in self._provisioned
+
     def jobs_on(self, host: str) -> tuple[str, ...]:
         """Return the jobs that run on a host."""
         return tuple(
@@ -110,7 +114,7 @@ class SimulatedCluster:
 
     def whole_host(self, instance: str, job: str) -> Allocation:
         """Return the placing of a job of one task, one slot of the host of an instance."""
-        use = HostUse(name=self._name_of[instance], tasks=1, uses={"slots": 1})
+        use = PlacedOn(name=self._name_of[instance], tasks=1, uses={"slots": 1})
         return Allocation(job=job, hosts=(use,))
 
     def busy_hosts(self) -> tuple[int, int]:

@@ -99,7 +99,9 @@ class Statistics:
 
     def stopped(self, job: WorkloadJob, at: datetime) -> None:
         """See ``StopWatcher.stopped``: its resources are free."""
-        placed = self._placed.pop(job.id)
+        placed = self._placed.pop(job.id, None)
+        if placed is None:
+            return  # no session placed it: the batch system did by itself
         seconds = (at - placed.since) // _SECOND
         for host, slots in placed.slots:
             self._busy[host] = self._busy.get(host, 0) + slots * seconds

@@ -33,6 +33,7 @@ from xce.domain.ports import EventLog
 from xce.domain.provisioning.drain import AtDeadline, Drain
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
+from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import OPEN, Request, RequestState
 from xce.domain.scheduling.kept import Scheduler
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -98,7 +99,7 @@ class World:
         self._servers = {server.name: server for server in servers}
         self._observed_until: dict[str, datetime] = {}
         self._attempts: dict[str, int] = {}
-        self._slipping: list[tuple[str, WorkloadJob]] = []
+        self._slipping: list[tuple[str | None, WorkloadJob]] = []
         self._after_each: list[Callable[[datetime | None], None]] = []
         self.shell = self._new_shell()
         self._agenda = Agenda[Happening]()
@@ -160,8 +161,9 @@ class World:
                 break
             self.now = at
             self._happen(happenings)
-            for do in self._after_each:
-                do(self._agenda.next_time)
+            if (following := self._agenda.next_time) != at:
+                for do in self._after_each:
+                    do(following)
             progress(self.ended)
         else:
             if until is not None:
@@ -445,6 +447,8 @@ class World:
                 self._wake_at(self.now + self.config.driver.review_interval)
             case Drain.Event():
                 self._follow_drain(event)
+            case Provider.Paused() | Provider.Resumed():
+                self._wake_soon()
             case _:
                 pass
 
@@ -538,13 +542,14 @@ class World:
             if server is not None:
                 server.give_back(name, job_id, self.now)
 
-    def slip_in(self, instance: str, job: WorkloadJob) -> None:
-        """Have the batch system start a job on an instance's host just before the host is closed for its return."""
+    def slip_in(self, host: str | None, job: WorkloadJob) -> None:
+        """Have the batch system start a job on a provisioned host (None: any) just before it is closed for its return."""
         self._jobs[job.id] = job
-        self._slipping.append((instance, job))
+        self._slipping.append((host, job))
 
     def _slip_in(self, instance: str) -> None:
-        for entry in [entry for entry in self._slipping if entry[0] in ("", instance)]:
+        host = self.cluster.find_host(instance)
+        for entry in [entry for entry in self._slipping if entry[0] in (None, host)][:1]:
             self._slipping.remove(entry)
             self.cluster.submit(entry[1].pending(self.workload.start))
             self._start(self.cluster.whole_host(instance, entry[1].id))
@@ -592,6 +597,15 @@ class World:
         self.providers[name].take(machine, self.now)
         self._watch_provider(name)
         self._bury(name)
+
+    def take_back(self, host: str, notice: timedelta) -> None:
+        """The provider of a provisioned host says that it takes its machine back."""
+        instance = self.cluster.instance_of(host)
+        assert instance is not None, f"{host} is an own host"
+        name, machine = self._machine_of(instance)
+        self.providers[name].take(machine, self.now + notice, self.now)
+        self._watch_provider(name)
+        self._poll_soon()
 
     def _bury(self, provider: str) -> None:
         """Stop the jobs of machines that have ended by themselves; their hosts are down until our books say that they are gone."""

@@ -14,6 +14,8 @@ from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Format, path_of, problems_of
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.config_check import contradictions
+from xce.domain.formats.scenario import Scenario
+from xce.domain.formats.scenario_check import scenario_contradictions
 
 F = TypeVar("F", bound=Format)
 
@@ -29,13 +31,35 @@ def load_config(path: Path) -> SimulationConfig:
     Raises:
         InputError: the file cannot be read, is not YAML, or is wrong; it lists every problem with line and path.
     """
+    return read_config(_bytes_of(path), str(path))
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Return the scenario in a file.
+
+    Raises:
+        InputError: the file cannot be read, is not YAML, or is wrong; it lists every problem with line and path.
+    """
+    return read_scenario(_bytes_of(path), str(path))
+
+
+def read_scenario(raw: bytes, source: str) -> Scenario:
+    """Return the scenario in a YAML text; see ``load_scenario``."""
+    return read_model(
+        raw,
+        source,
+        Scenario,
+        lambda scenario: [(found.loc, found.message) for found in scenario_contradictions(scenario)],
+    )
+
+
+def _bytes_of(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a NUL byte in the name
         raise InputError.of(repr(str(path)), f"cannot be read: {error}") from None
-    return read_config(raw, str(path))
 
 
 def read_config(raw: bytes, source: str) -> SimulationConfig:
@@ -105,7 +129,7 @@ def _field_problems(error: ValidationError, tree: Tree, model: type[Format]) -> 
     schema = model.model_json_schema(by_alias=False)
     details = error.errors(include_url=False, include_context=False, include_input=False)
     for problem, detail in zip(problems_of(error), details, strict=True):
-        loc = tuple(_written(step) for step in detail["loc"])
+        loc = _without_tags(tuple(_written(step) for step in detail["loc"]), tree)
         loc = _within(loc, tree, missing=detail["type"] == "missing")
         message = problem.message
         if detail["type"] == "extra_forbidden":
@@ -120,6 +144,16 @@ def _written(step: str | int) -> str | int:
     return (
         "".join(f"_{c.lower()}" if c.isupper() else c for c in step) if step[:1].islower() else step
     )
+
+
+def _without_tags(loc: Loc, tree: Tree) -> Loc:
+    """Return a place without the steps that only say which of several models was meant: they are in no document."""
+    kept: Loc = ()
+    for i, step in enumerate(loc):
+        last = i == len(loc) - 1
+        if last or tree.has((*kept, step)) or not tree.has((*kept, loc[i + 1])):
+            kept = (*kept, step)
+    return kept
 
 
 def _within(loc: Loc, tree: Tree, *, missing: bool) -> Loc:
@@ -164,7 +198,7 @@ def _children(one: Mapping[str, Any], step: str | int) -> Iterator[Mapping[str, 
 def _branches(one: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     if "$ref" in one:
         yield from _branches(schema["$defs"][one["$ref"].rsplit("/", 1)[1]], schema)
-    for branch in (*one.get("anyOf", ()), *one.get("allOf", ())):
+    for branch in (*one.get("anyOf", ()), *one.get("oneOf", ()), *one.get("allOf", ())):
         yield from _branches(branch, schema)
     yield one
 

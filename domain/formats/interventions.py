@@ -1,0 +1,182 @@
+"""What people and the world do to a simulated site while it runs: the timeline of a scenario."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictInt
+
+from xce.domain.formats.base import Count, Duration, Format, Money, Name
+from xce.domain.formats.simulated_provider import Behaviour, CallKind
+from xce.domain.provisioning.drain import AtDeadline
+
+
+class CrashAt(StrEnum):
+    """Where the process ends at its next ask."""
+
+    BEFORE_CALL = "before-call"
+    AFTER_CALL = "after-call"
+
+
+class _Act(Format):
+    """Base of the interventions."""
+
+    at: Duration = Field(description="after the start; before what happens by itself at that time")
+
+
+class SetTemplate(_Act):
+    """A provider offers a template otherwise; what is not given stays."""
+
+    do: Literal["set-template"]
+    provider: Name
+    template: Name
+    price_per_hour: Money | None = None
+    max_number: Annotated[StrictInt, Field(ge=-1)] | None = None
+    priority: StrictInt | None = None
+
+
+class SetBehaviour(_Act):
+    """A simulated provider behaves otherwise from then on."""
+
+    do: Literal["set-behaviour"]
+    provider: Name
+    simulation: Behaviour
+
+
+class CutOff(_Act):
+    """A provider does not answer for a while."""
+
+    do: Literal["cut-off"]
+    provider: Name
+    lasts: Duration = Field(description="how long")
+    calls: tuple[CallKind, ...] = Field(
+        default=tuple(CallKind), description="which calls; default: all"
+    )
+
+
+class KillHost(_Act):
+    """A host dies, and its jobs are queued again; a provisioned one's machine ends."""
+
+    do: Literal["kill-host"]
+    host: Name
+
+
+class TakeBackHost(_Act):
+    """A provider says that it takes a machine back, and does so after the notice."""
+
+    do: Literal["take-back-host"]
+    host: Name
+    notice: Duration = timedelta(minutes=2)
+
+
+class SetOwned(_Act):
+    """An administrator sets what is owned of a shared resource."""
+
+    do: Literal["set-owned"]
+    shared: Name
+    owned: Count
+
+
+class Freeze(_Act):
+    """An administrator freezes the site: nothing new is asked, drained or given back."""
+
+    do: Literal["freeze"]
+    why: str = "by the scenario"
+
+
+class Unfreeze(_Act):
+    """An administrator ends the freeze."""
+
+    do: Literal["unfreeze"]
+    why: str = "by the scenario"
+
+
+class Drain(_Act):
+    """An administrator drains a host."""
+
+    do: Literal["drain"]
+    host: Name
+    why: str = "by the scenario"
+    deadline: Duration | None = Field(default=None, description="from then; null: there is none")
+    at_deadline: AtDeadline = AtDeadline.WAIT
+
+
+class Open(_Act):
+    """An administrator lets a drained host take work again."""
+
+    do: Literal["open"]
+    host: Name
+    why: str = "by the scenario"
+
+
+class Pause(_Act):
+    """An administrator pauses a provider, or one template or resource of it."""
+
+    do: Literal["pause"]
+    provider: Name
+    item: Name | None = None
+    lasts: Duration
+
+
+class Resume(_Act):
+    """An administrator ends a pause."""
+
+    do: Literal["resume"]
+    provider: Name
+    item: Name | None = None
+
+
+class CancelJob(_Act):
+    """A user takes a job out, whether it waits or runs."""
+
+    do: Literal["cancel-job"]
+    job: Name
+
+
+class SlipIn(_Act):
+    """From then on: when a provisioned host is next closed for its return, the batch system has just started a job on it."""
+
+    do: Literal["slip-in"]
+    job: Name = Field(description="id of the new job, of one slot")
+    run_time: Duration
+    host: Name | None = Field(default=None, description="null: whichever host is closed first")
+
+
+class Restart(_Act):
+    """The controller and its provisioner end at once, and begin anew from the log after a while."""
+
+    do: Literal["restart"]
+    lasts: Duration = Field(default=timedelta(0), description="how long nobody is there")
+
+
+class Crash(_Act):
+    """From then on: the process ends at its next ask, before or after the call, and begins anew after a while."""
+
+    do: Literal["crash"]
+    point: CrashAt
+    lasts: Duration = Field(default=timedelta(0), description="how long nobody is there")
+
+
+class SetOutside(_Act):
+    """Users outside the cluster take this much of a feature from then on."""
+
+    do: Literal["set-outside"]
+    server: Name
+    feature: Name
+    amount: Count
+
+
+class BlindServer(_Act):
+    """A licence server cannot be looked at for a while."""
+
+    do: Literal["blind-server"]
+    server: Name
+    lasts: Duration
+
+
+#: Anything that can be done, told apart by ``do``.
+Intervention = Annotated[
+    SetTemplate | SetBehaviour | CutOff | KillHost | TakeBackHost | SetOwned | Freeze | Unfreeze | Drain | Open
+    | Pause | Resume | CancelJob | SlipIn | Restart | Crash | SetOutside | BlindServer,
+    Field(discriminator="do"),
+]  # fmt: skip

@@ -1,0 +1,258 @@
+"""One run of a scenario, and its verdicts."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from xce.domain.events.base import DomainEvent
+from xce.domain.events.recorded import Recorded
+from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.scenario import Moment, Scenario, Verdict
+from xce.domain.formats.simulation import SimulationReport
+from xce.domain.ports import EventLog
+from xce.domain.provisioning.instance import Instance
+from xce.projections.invariants.capacity import Capacity
+from xce.projections.invariants.epochs import Epochs
+from xce.projections.invariants.intents import Intents
+from xce.projections.invariants.ownership import Ownership
+from xce.projections.invariants.report import Invariant
+from xce.projections.invariants.totals import Totals
+from xce.replay.history import History
+from xce.replay.licence_servers import LicenceServer
+from xce.replay.providers import SimulatedProvider
+from xce.replay.scenario.acts import Acts, Done
+from xce.replay.scenario.gauge import Gauge
+from xce.replay.scenario.judge import Case, Judge, words
+from xce.replay.scenario.work import workload_of
+from xce.replay.statistics import Statistics
+from xce.replay.workloads.workload import Workload, WorkloadJob
+from xce.replay.world import Watcher, World
+
+#: What is shown of the time around a failure: so many moments before it and behind it.
+BEFORE: Final = 12
+BEHIND: Final = 5
+_COMMON: Final = frozenset(("originator_id", "originator_version", "timestamp", "by", "epoch"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRun:
+    """A run that is over."""
+
+    report: SimulationReport
+    verdicts: tuple[Verdict, ...]
+    statistics: Statistics
+    history: History
+    starts: tuple[tuple[str, datetime], ...]
+    events: tuple[Recorded, ...]
+    moments: tuple[Moment, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything was as expected."""
+        return all(verdict.passed for verdict in self.verdicts)
+
+
+class _Diary:
+    """Jobs as they come and go, and what was done to the site, for the time around a failure."""
+
+    def __init__(self, position: Callable[[], int]) -> None:
+        self._position = position
+        self._told: list[tuple[int, Moment]] = []
+        self.starts: list[tuple[str, datetime]] = []
+
+    def tell(self, at: datetime, what: str) -> None:
+        """Note something that is no event of the log."""
+        self._told.append((self._position(), Moment(at=at, what=what)))
+
+    def moments(self, events: Iterable[Recorded]) -> tuple[Moment, ...]:
+        """Return everything in its order, events among it."""
+        told = [
+            (
+                entry.position,
+                Moment(
+                    at=entry.event.timestamp, position=entry.position, what=event_words(entry.event)
+                ),
+            )
+            for entry in events
+        ]
+        both = sorted((*told, *self._told), key=lambda one: (one[1].at, one[0]))
+        return tuple(moment for _, moment in both)
+
+    def started(self, job: WorkloadJob, at: datetime) -> None:
+        """See ``Watcher.started``."""
+        self.tell(at, f"job {job.id} starts")
+        self.starts.append((job.id, at))
+
+    def ended(self, job: WorkloadJob, at: datetime) -> None:
+        """See ``Watcher.ended``."""
+        self.tell(at, f"job {job.id} ends")
+
+    def stopped(self, job: WorkloadJob, at: datetime) -> None:
+        """See ``StopWatcher.stopped``."""
+        self.tell(at, f"job {job.id} is stopped and queued again")
+
+    def session(self, snapshot: object, result: object) -> None:
+        """See ``Watcher.session``."""
+
+
+class Runner:
+    """A scenario that can be run once."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        log: EventLog,
+        *,
+        file: Workload | None = None,
+        seed: int | None = None,
+        watchers: Iterable[Watcher] = (),
+        make_provider: Callable[[Any, int], SimulatedProvider] = SimulatedProvider,
+    ) -> None:
+        self.scenario = scenario
+        self.config: SimulationConfig = scenario.config(seed)
+        seed = self.config.driver.seed
+        self.workload = workload_of(scenario, file, seed)
+        self._log = log
+        self._statistics = Statistics(self.config, self.workload)
+        self._gauge = Gauge()
+        self._diary = _Diary(lambda: self.world.projections.position)
+        servers = {one.name: LicenceServer(one, seed) for one in scenario.servers}
+        providers = {one.name: make_provider(one, seed) for one in self.config.providers}
+        self.world = World(
+            self.config,
+            self.workload,
+            log,
+            providers,
+            watchers=(self._statistics, self._gauge, self._diary, *watchers),
+            servers=servers.values(),
+        )
+        self._gauge.attach(self.world)
+        self._judge = Judge(scenario.expect, self._gauge, scenario.start)
+        self._read = 0
+        Acts(self.world, servers).prepare(scenario.timeline, self._tell)
+        self.world.after_each(self._look)
+
+    def run(self, progress: Callable[[int], None] = lambda ended: None) -> ScenarioRun:
+        """Run to the end."""
+        until = self.scenario.until
+        self.world.run(progress, None if until is None else self.scenario.start + until)
+        end = self.world.now
+        self._catch_up()
+        self._judge.end(end)
+        report = self._statistics.summary(self._gauge.history, end=end, log=self._log.head())
+        moments = self._diary.moments(self._gauge.events)
+        verdicts = [_verdict(case, moments) for case in self._judge.cases]
+        if self.scenario.truths_checked:
+            verdicts += self._truths(end)
+        return ScenarioRun(
+            report,
+            tuple(verdicts),
+            self._statistics,
+            self._gauge.history,
+            tuple(self._diary.starts),
+            tuple(self._gauge.events),
+            moments,
+        )
+
+    def _tell(self, done: Done) -> None:
+        text = f"{'not possible: ' if done.refused else ''}{done.what}"
+        self._diary.tell(self.world.now, f"* {text}")
+
+    def _look(self, next_time: datetime | None) -> None:
+        self._catch_up()
+        until = self.scenario.until
+        if until is not None and next_time is not None and next_time > self.scenario.start + until:
+            next_time = None
+        self._judge.look(self.world.now, next_time)
+
+    def _catch_up(self) -> None:
+        recorded = tuple(self._log.read(self._read))
+        if recorded:
+            self._read = recorded[-1].position
+            self._gauge.take(recorded)
+
+    # ------------------------------------------------------------------- truths
+    def _truths(self, end: datetime) -> Iterable[Verdict]:
+        """Yield whether the invariants hold in the log, and whether our books are what the providers have."""
+        invariants: tuple[Invariant, ...] = (
+            Ownership(),
+            Intents(),
+            Totals(),
+            Epochs(),
+            Capacity(),
+        )
+        for entry in self._gauge.events:
+            for invariant in invariants:
+                invariant.see(entry)
+        for invariant in invariants:
+            check = invariant.end()
+            found = "; ".join(str(finding) for finding in check.findings[:3])
+            yield Verdict(
+                expectation=f"{check.name}: {check.title}",
+                passed=check.passed,
+                found=found or f"{check.counted} looked at",
+            )
+        yield self._ownership_in_truth(end)
+
+    def _ownership_in_truth(self, end: datetime) -> Verdict:
+        owned = {
+            entry.event.originator_id.partition(":")[2]
+            for entry in self._gauge.events
+            if isinstance(entry.event, Instance.Granted)
+        }
+        orphans = {
+            f"{row.provider}/{row.theirs}" for row in self.world.projections.reasons.orphans()
+        }
+        asked = {
+            entry.id for entry in self.world.projections.inventory.view().requests
+        }  # what is asked and not told yet
+        strange = [
+            machine.machine
+            for name, provider in self.world.providers.items()
+            for machine in provider.machines()
+            if machine.launched_at <= end
+            and f"{name}/{machine.machine}" not in owned | orphans
+            and machine.tag not in asked
+        ]
+        return Verdict(
+            expectation="truth: every machine that was made is in our books",
+            passed=not strange,
+            found=", ".join(strange[:5]) or f"{len(owned)} looked at",
+        )
+
+
+def event_words(event: DomainEvent) -> str:
+    """Return an event in one short line."""
+    fields = event.model_dump(mode="json", exclude_none=True)
+    told = [
+        f"{name}={_short(value)}"
+        for name, value in fields.items()
+        if name not in _COMMON and value not in ("", [], {})
+    ]
+    return " ".join((type(event).TOPIC.removeprefix("xce."), event.originator_id, *told))
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _verdict(case: Case, moments: tuple[Moment, ...]) -> Verdict:
+    passed = bool(case.passed)
+    return Verdict(
+        expectation=words(case.expectation),
+        why=case.expectation.why,
+        passed=passed,
+        found=case.found,
+        failed_at=case.failed_at,
+        around=() if passed else _around(moments, case.failed_at),
+    )
+
+
+def _around(moments: tuple[Moment, ...], at: datetime | None) -> tuple[Moment, ...]:
+    if at is None:
+        return moments[-BEFORE:]
+    before = [moment for moment in moments if moment.at <= at]
+    behind = [moment for moment in moments if moment.at > at]
+    return (*before[-BEFORE:], *behind[:BEHIND])
