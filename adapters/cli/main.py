@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "session": Lazy("session", "command", "Example: xce session examples/evening.json"),
     "policy": Lazy("policy", "policy", "Example: xce policy examples/round.json"),
     "sim": Lazy("sim"),
+    "workload": Lazy("workload"),
     "replay": Lazy("replay"),
     "recording": Lazy("recording"),
     "audit": Lazy("audit"),
