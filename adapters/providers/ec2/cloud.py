@@ -248,9 +248,7 @@ class Cloud:
             self._sleep(min(_PAUSE_MAX_S, 2.0 ** (attempt - 1)) * (0.5 + random.random() / 2))
             attempt += 1
 
-    def _meant(
-        self, error: LibraryError, action: str
-    ) -> RefusedError | UnansweredError:
+    def _meant(self, error: LibraryError, action: str) -> RefusedError | UnansweredError:
         return read_error(error, action, self.secrets)
 
 

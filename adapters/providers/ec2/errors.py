@@ -23,7 +23,7 @@ UNREACHABLE: Final = "Unreachable"
 RETRY_AFTER_S: Final = 30
 
 #: Codes of EC2 that mean the same as another one, by which they are told.
-_SAME: Final = {
+SAME: Final = {
     **dict.fromkeys(
         (
             "BandwidthLimitExceeded",
@@ -124,7 +124,7 @@ def read_error(
 def stable_code(theirs: str) -> str:
     """Return the code by which a code of EC2 is told; prefixes of state reasons go."""
     bare = theirs.removeprefix("Server.").removeprefix("Client.")
-    return _SAME.get(bare, bare)
+    return SAME.get(bare, bare)
 
 
 def without(text: str, secrets: Iterable[str]) -> str:
