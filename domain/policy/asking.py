@@ -200,6 +200,8 @@ def _why_ask(offer: Offer, want: Want, offers: list[Offer], place: int) -> str:
     text = f"{want.amount} {unit}{'' if want.amount == 1 else 's'} of {want.item} wanted"
     if want.asked_since:
         text += f", {want.asked_since} asked since"
+    if want.standing:
+        text += f", {want.standing} of them by a standing minimum"
     text += f"; {offer.asked} from {offer.provider.name}, {_why_this_one(offer, offers, place)}"
     if offer.surplus:
         text += (
@@ -214,6 +216,8 @@ def _why_this_one(offer: Offer, offers: list[Offer], place: int) -> str:
         return "the only one that offers it"
     if place == 0:
         second = offers[1]
+        if second.waits and not offer.waits:
+            return f"as the others failed of late ({_failed(offers)})"
         if offer.provider.priority != second.provider.priority:
             return f"first by priority ({offer.provider.priority})"
         if offer.price != second.price:
@@ -221,6 +225,12 @@ def _why_this_one(offer: Offer, offers: list[Offer], place: int) -> str:
         return "first by name at equal priority and price"
     before = offers[place - 1]
     return f"next after {before.provider.name} ({before.stopped})"
+
+
+def _failed(offers: list[Offer]) -> str:
+    names = [offer.provider.name for offer in offers if offer.waits]
+    more = "" if len(names) <= _WHYS_SHOWN else f" and {len(names) - _WHYS_SHOWN} more"
+    return ", ".join(names[:_WHYS_SHOWN]) + more
 
 
 # ----------------------------------------------------------------------- holds

@@ -36,6 +36,7 @@ class Offer:
     Attributes:
         item: the template or resource, by its own name.
         closed: why nothing is asked of it now, whatever the bounds; None: it is open.
+        waits: it failed of late, and the others have their turn first.
         asked: the amount to ask, a possible size.
         used: what of it is wanted; the rest is there for the sake of its size.
         stopped: why it gave less than was wanted of it, when it first did.
@@ -49,6 +50,7 @@ class Offer:
     sizes: Sizes
     bounds: list[Bound]
     closed: str | None
+    waits: bool = False
     asked: int = 0
     used: int = 0
     stopped: str | None = None
@@ -114,15 +116,17 @@ def offers_of(inputs: PolicyInput, kind: Kind, item: str, bounds: Bounds) -> lis
         else _resource_offers(inputs, item, bounds)
     )
     back_off = BackOff(inputs)
-    return sorted(found, key=lambda offer: _preference(offer, back_off))
+    offers = list(found)
+    for offer in offers:
+        offer.waits = back_off.had_its_turn(offer.provider.name, offer.item)
+    return sorted(offers, key=_preference)
 
 
-def _preference(offer: Offer, back_off: BackOff) -> tuple[object, ...]:
+def _preference(offer: Offer) -> tuple[object, ...]:
     unpriced = offer.price is None
     name = natural_key(offer.provider.name)
-    waits = back_off.had_its_turn(offer.provider.name, offer.item)
     return (
-        waits,
+        offer.waits,
         -offer.provider.priority,
         unpriced,
         offer.price or 0,

@@ -34,12 +34,13 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The demand for one item: how much, and how much of it was asked since."""
+    """The demand for one item: how much, how much of it was asked since, and how much no job wants."""
 
     kind: Kind
     item: str
     amount: int
     asked_since: int
+    standing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,7 @@ def _standing(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Itera
     for template, rest in missing(inputs, still_wanted).items():
         key = Kind.HOST, template
         before = items.get(key, Want(*key, 0, 0))
-        items[key] = Want(*key, before.amount + rest, before.asked_since)
+        items[key] = Want(*key, before.amount + rest, before.asked_since, rest)
         yield Lot(*key, rest, len(inputs.demand.hosts) + len(items), ())
 
 
