@@ -150,8 +150,7 @@ def _without_tags(loc: Loc, tree: Tree) -> Loc:
     """Return a place without the steps that only say which of several models was meant: they are in no document."""
     kept: Loc = ()
     for i, step in enumerate(loc):
-        last = i == len(loc) - 1
-        if last or tree.has((*kept, step)) or not tree.has((*kept, loc[i + 1])):
+        if i == len(loc) - 1 or tree.has((*kept, step)):
             kept = (*kept, step)
     return kept
 

@@ -21,6 +21,7 @@ from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.licence_server import LicenceServerConfig
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.simulated_provider import Delay, Share
+from xce.domain.formats.simulation import SimulationReport
 from xce.domain.formats.snapshot import Settings
 
 
@@ -147,3 +148,13 @@ class Verdict(Format):
     around: tuple[Moment, ...] = Field(
         default=(), description="of one that failed: what happened before and after"
     )
+
+
+class ScenarioResult(Format):
+    """What became of a scenario."""
+
+    format: Literal["xce.scenario-result/1"] = "xce.scenario-result/1"
+    name: Name
+    passed: StrictBool
+    verdicts: tuple[Verdict, ...]
+    report: SimulationReport

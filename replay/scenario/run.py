@@ -8,7 +8,7 @@ from typing import Any, Final
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.config import SimulationConfig
-from xce.domain.formats.scenario import Moment, Scenario, Verdict
+from xce.domain.formats.scenario import Moment, Scenario, ScenarioResult, Verdict
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.instance import Instance
@@ -39,6 +39,7 @@ _COMMON: Final = frozenset(("originator_id", "originator_version", "timestamp", 
 class ScenarioRun:
     """A run that is over."""
 
+    name: str
     report: SimulationReport
     verdicts: tuple[Verdict, ...]
     statistics: Statistics
@@ -51,6 +52,12 @@ class ScenarioRun:
     def passed(self) -> bool:
         """Whether everything was as expected."""
         return all(verdict.passed for verdict in self.verdicts)
+
+    def result(self) -> ScenarioResult:
+        """Return the run as a document."""
+        return ScenarioResult(
+            name=self.name, passed=self.passed, verdicts=self.verdicts, report=self.report
+        )
 
 
 class _Diary:
@@ -146,6 +153,7 @@ class Runner:
         if self.scenario.truths_checked:
             verdicts += self._truths(end)
         return ScenarioRun(
+            self.scenario.name,
             report,
             tuple(verdicts),
             self._statistics,
