@@ -5,10 +5,10 @@ READY := $(VENV)/.ready
 SOURCES := domain projections adapters replay src/xce/__init__.py tests benchmarks tools
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format types imports docs wheel interpreters acceptance soak bench clean
+.PHONY: help setup demo slurm-demo test check lint format types imports docs wheel interpreters acceptance soak campaign bench clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml tools/setup-venv.sh
 	@sh tools/setup-venv.sh $(VENV)
@@ -18,6 +18,9 @@ setup: $(READY) ## make the virtual environment
 
 demo: $(READY) ## run the main job: from an empty folder to a log and a report in under a minute
 	@$(BIN)/xce demo --out xce-demo --force
+
+slurm-demo: $(READY) ## xce beside a real Slurm on this machine, with its packages; needs root
+	@$(BIN)/python -m tools.slurm_lab.demo --install
 
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -53,6 +56,9 @@ acceptance: $(READY) ## the session against the plain reference on 2,000 random 
 
 soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
 	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 XCE_HISTORIES=10000 $(BIN)/python -m pytest -n 2 tests
+
+campaign: $(READY) ## 100,000 runs under seeded failure (an hour on two cores; goes on where it was)
+	$(BIN)/xce sim faults --runs 100000 --file .campaign.jsonl
 
 BENCHMARKS := resreq demand traces projections log audit lmstat provisioner
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from xce.adapters.cli import compare, terminal
+from xce.adapters.cli import compare, faults, sim_run, terminal
 from xce.adapters.cli.simulate import new_log, new_recording, render, simulate
 from xce.adapters.files import require_place, write_file
 from xce.adapters.report.page import write_report
@@ -18,9 +18,13 @@ from xce.replay.workloads.from_swf import load_swf
 
 app = typer.Typer(no_args_is_help=True, help="Simulate a cluster in virtual time.")
 app.command(
+    "run", epilog="Example: xce sim run examples/scenarios/f01-starting-hosts-are-supply.yaml"
+)(sim_run.command)
+app.command(
     "compare",
     epilog="Example: xce sim compare examples/small.yaml --workload examples/small.swf --vary policy.minimum_hold=10min,1h",
 )(compare.command)
+app.command("faults", epilog="Example: xce sim faults --seed 7 --runs 100")(faults.command)
 
 
 @app.callback()

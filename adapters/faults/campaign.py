@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import structlog
+from pydantic import TypeAdapter
 
 from xce.adapters.faults.life import RealLife, supply_of_node
 from xce.domain.errors import InputError
@@ -124,12 +125,8 @@ class Campaign:
     def _read(self, file: Path) -> None:
         for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
             try:
-                read = json.loads(line)
-                failed = tuple(
-                    Outcome(**{**one, "faults": tuple(one["faults"])}) for one in read["failed"]
-                )
-                self._keep(_Part(read["start"], read["events"], read["faults"], failed))
-            except (ValueError, KeyError, TypeError):
+                self._keep(_PARTS.validate_json(line))
+            except ValueError:
                 raise InputError.of(f"{file}:{number}", "is no line of a campaign") from None
 
 
@@ -139,6 +136,9 @@ class _Part:
     events: int
     faults: int
     failed: tuple[Outcome, ...]
+
+
+_PARTS: Final = TypeAdapter(_Part)
 
 
 def _silence() -> None:

@@ -149,6 +149,7 @@ class Batch:
         """Return what the batch system shows."""
         self.look()
         return Snapshot.model_construct(
+            format="xce.snapshot/1",
             now=now,
             hosts=tuple(self._host(name, machine) for name, machine in self.hosts()),
             running=tuple(

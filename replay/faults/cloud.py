@@ -318,6 +318,13 @@ class Cloud:
         machines = [(m.machine, m.tag) for m in self.machines.values() if m.exists(now)]
         return machines + [(g.grant, g.tag) for g in self.loans.values() if g.amount > g.gone]
 
+    def end(self, theirs: str) -> None:
+        """A person ends something."""
+        if theirs in self.machines:
+            self.machines[theirs].gone_s = self._time.now_s
+        else:
+            self.loans[theirs].gone = self.loans[theirs].amount
+
     @property
     def present(self) -> int:
         """How much exists, or is lent."""

@@ -90,6 +90,6 @@ RHYTHM = Rhythm(
     reconcile=timedelta(minutes=3),
     describe=timedelta(hours=3),
     round=timedelta(seconds=10),
-    review=timedelta(minutes=3),
+    review=timedelta(seconds=75),
 )
 LIFECYCLE = LifecycleSettings(late_answers_for=timedelta(minutes=12))

@@ -38,39 +38,37 @@ class Network:
         *,
         slowest_s: int = 20,
         twice: bool = False,
-        deadly: bool = True,
+        frail: int = 1,
     ) -> T:
-        """Carry a call; ``twice``: it may arrive a second time, later; ``deadly``: the caller may die before and after it.
+        """Carry a call; ``twice``: it may arrive a second time, later; ``frail``: how many times as often it fails, or kills.
 
         Raises:
             TransientError: nothing was heard; whether it was done is unknown.
         """
         chance, threads = self._chance, self._threads
-        if deadly:
-            self._die("before")
+        self._die("before", frail)
         if line.cut:
             threads.wait(TIMEOUT_S)
             raise TransientError(f"{line.name} is cut")
-        if chance.fires("late call", 60):
+        if chance.fires("late call", 60 * frail):
             threads.wait(chance.size("late call", 1, slowest_s))
-        if chance.fires("lost call", 40):
+        if chance.fires("lost call", 40 * frail):
             threads.wait(TIMEOUT_S)
             raise TransientError(f"{line.name}: the call was lost")
         if twice and chance.fires("call twice", 40):
             threads.time.after(chance.size("call twice", 1, 90), lambda: _again(do))
         answer = do()
-        if chance.fires("lost answer", 40):
+        if chance.fires("lost answer", 40 * frail):
             threads.wait(TIMEOUT_S)
             raise TransientError(f"{line.name}: the answer was lost")
-        if chance.fires("late answer", 60):
+        if chance.fires("late answer", 60 * frail):
             threads.wait(chance.size("late answer", 1, slowest_s))
-        if deadly:
-            self._die("after")
+        self._die("after", frail)
         return answer
 
-    def _die(self, where: str) -> None:
+    def _die(self, where: str, frail: int) -> None:
         thread = self._threads.running
-        if thread is not None and self._chance.fires(f"death {where} a call", 8):
+        if thread is not None and self._chance.fires(f"death {where} a call", 8 * frail):
             self.kill()
             raise Killed(thread.name)
 

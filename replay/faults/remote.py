@@ -18,6 +18,8 @@ from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import Cloud
 from xce.replay.faults.network import Line, Network
 
+#: Calls that change something fail so many times as often: nothing else matters as much.
+_FRAIL = 4
 #: Answers to asks that were heard on this machine, by tag.
 Spool = dict[str, Accepted | Refused]
 
@@ -52,9 +54,9 @@ class RemoteProvider:
         def do() -> Accepted | Refused:
             return self._cloud.ask(ask)
 
-        answer = self._network.call(self._line, do, slowest_s=400, twice=tags, deadly=False)
+        answer = self._network.call(self._line, do, slowest_s=400, twice=tags, frail=_FRAIL)
         self._spool[ask.tag] = answer
-        self._network.call(Line("its own disk"), lambda: None, slowest_s=1)
+        self._network.call(Line("its own disk"), lambda: None, slowest_s=1, frail=_FRAIL)
         return answer
 
     def recall(self, tag: str, kind: Kind) -> Accepted | Refused | None:
@@ -94,7 +96,7 @@ class RemoteProvider:
             self._checks.gives_back(name, return_id, machines, grants, self._busy)
             return self._cloud.give_back(return_id, machines, grants)
 
-        return self._network.call(self._line, do, slowest_s=200, twice=True)
+        return self._network.call(self._line, do, slowest_s=200, twice=True, frail=_FRAIL)
 
     def return_status(
         self, return_id: str, now: object, *, theirs: str | None = None
@@ -112,6 +114,4 @@ class RemoteProvider:
 
     def take_backs(self, machines: Mapping[str, str], now: object) -> tuple[TakeBack, ...]:
         """See ``FullProvider.take_backs``."""
-        return self._network.call(
-            self._line, lambda: self._cloud.take_backs(machines), deadly=False
-        )
+        return self._network.call(self._line, lambda: self._cloud.take_backs(machines))

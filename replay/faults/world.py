@@ -1,22 +1,25 @@
 """One run: a site under faults until its storm is over, and then time to settle; every promise is looked at all along."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from xce.domain.engine.commands import Command, DeclareShared, DescribeProvider, ReportBookings
-from xce.domain.engine.messages import Answer, Caller, Role
-from xce.domain.errors import TransientError, XceError
-from xce.domain.formats.rest import LeaseEntry, Supply
+from xce.domain.engine.commands import Command, DeclareShared, DescribeProvider
+from xce.domain.engine.messages import Caller, Role
 from xce.domain.formats.session_result import SessionResult
-from xce.projections.all import Projections
 from xce.replay.agenda import CountedIds
 from xce.replay.faults.batch import OWNED, SESSION_S, Batch, SchedulerLife, host_of
 from xce.replay.faults.chance import Chance
 from xce.replay.faults.checks import BrokenPromiseError, Checks
 from xce.replay.faults.cloud import RESOURCE, Cloud
 from xce.replay.faults.controller import ControllerNode
+from xce.replay.faults.controllers import (
+    Controllers,
+    ProvisionerLink,
+    SchedulerLink,
+    quietly,
+)
 from xce.replay.faults.disk import Disk
 from xce.replay.faults.lives import (
     LIFECYCLE,
@@ -39,6 +42,7 @@ WEATHER_S: Final = 20.0
 SETTLE_S: Final = 7200.0
 _LOOK_S: Final = 120.0
 _FOLLOW_S: Final = 40.0
+_TIDY_S: Final = 600.0
 _TRIES: Final = 3
 _ADMIN: Final = Caller(Role.ADMIN, "site")
 _SCHEDULER: Final = Caller(Role.SCHEDULER, "s1")
@@ -116,19 +120,13 @@ class World:
         self.batch = Batch(self.time, tuple(self.clouds.values()))
         self.batch.expected = len(self.scenario.jobs)
         self._make_life = make_life
-        self._supply_of = supply_of
         self._ids = CountedIds()
-        self._keys = CountedIds()
-        self.nodes = [
-            ControllerNode(name, self.disk, MachineClock(self.time), self.chance)
-            for name in ("c1", "c2")
-        ]
-        for node in self.nodes:
-            node.on_death = partial(self._node_died, node)
+        self.controllers = Controllers(
+            self.disk, self.threads, self.network, self.chance, self.checks, supply_of
+        )
         self._policy = self.scenario.policy()
-        self._supplies: dict[int, tuple[int, float, Supply]] = {}
         self.bodies = [self._body(name) for name in self.scenario.provisioners]
-        self.scheduler_line = Line("s1 to the controller")
+        self._scheduler_line = Line("s1 to the controller")
         self._scheduler_clock = MachineClock(self.time)
 
     # ----------------------------------------------------------------------- run
@@ -152,7 +150,7 @@ class World:
         return Outcome(self.seed, promise, message, faults, self.checks.events, self.time.now_s)
 
     def _begin(self) -> None:
-        primary = self.nodes[0]
+        primary = self.controllers.nodes[0]
         self.chance.active = False
         primary.start()
         lender = self.scenario.shared
@@ -176,9 +174,7 @@ class World:
         self.time.after(WEATHER_S, self._tick)
 
     def _tick(self) -> None:
-        for node in self.nodes:
-            if node.leads:
-                self._quietly(node.tick)
+        self.controllers.tick()
         self.time.after(WEATHER_S, self._tick)
 
     # ----------------------------------------------------------------- the weather
@@ -197,16 +193,15 @@ class World:
                     self._cut(line, size("cut", 20, 400))
             if fires("clock", 40):
                 body.clock.jump(size("clock", -600, 900))
-        for node in self.nodes:
+        for node in self.controllers.nodes:
             if fires("controller killed", 25) and node.up:
-                node.up = False
-                self._node_died(node)
+                self.controllers.kill(node)
             if fires("controller clock", 25):
                 node.clock.jump(size("controller clock", -600, 900))
         if fires("take over", 15):
-            self._take_over()
+            self.controllers.take_over()
         if fires("scheduler cut", 40):
-            self._cut(self.scheduler_line, size("scheduler cut", 20, 300))
+            self._cut(self._scheduler_line, size("scheduler cut", 20, 300))
         for cloud in self.clouds.values():
             if fires("outage", 25):
                 cloud.away = True
@@ -217,7 +212,7 @@ class World:
 
     def _slip_in(self) -> None:
         """The batch system starts a job by itself on a host that takes work."""
-        node = next((node for node in self.nodes if node.leads), None)
+        node = self.controllers.leading
         rows = [] if node is None else list(node.projections.totals.all())
         total = sum(row.total for row in rows)
         for job in self.batch.waiting():
@@ -232,19 +227,20 @@ class World:
     def _calm(self) -> None:
         """The storm is over: everything works again."""
         self.chance.active = False
+        self.time.after(_TIDY_S, self._tidy)
         for body in self.bodies:
             for line in body.lines.values():
                 line.cut = False
             body.clock.mend()
             if body.life is None:
                 self._live(body)
-        self.scheduler_line.cut = False
-        for node in self.nodes:
+        self._scheduler_line.cut = False
+        for node in self.controllers.nodes:
             node.clock.mend()
         for cloud in self.clouds.values():
             cloud.away = False
-        if not any(node.leads for node in self.nodes):
-            self._take_over()
+        if self.controllers.leading is None:
+            self.controllers.take_over()
 
     def _cut(self, line: Line, seconds: float) -> None:
         line.cut = True
@@ -254,7 +250,7 @@ class World:
         """A life of the scheduler begins."""
         life = SchedulerLife(
             self.batch,
-            _SchedulerLink(self),
+            SchedulerLink(self.controllers, self._scheduler_line, self.published),
             self._scheduler_clock,
             self.checks.needs,
             self.scenario.shared is not None,
@@ -277,7 +273,7 @@ class World:
         life = body.life = _Life(body)
         equipment = Equipment(
             name=body.name,
-            controller=_Link(self, body.lines["controller"]),
+            controller=ProvisionerLink(self.controllers, body.lines["controller"]),
             providers={
                 name: RemoteProvider(
                     cloud,
@@ -336,7 +332,7 @@ class World:
             return 1.0
         for thread in life.threads.values():
             thread.halt()
-        self._quietly(life.process.leave)
+        quietly(life.process.leave)
         self._kill(life)
         return 0.0
 
@@ -358,99 +354,19 @@ class World:
         life.missed = True
         if life.body.lines["controller"].cut or self.chance.fires("push lost", 100):
             return
-        for node in self.nodes:
-            if node.leads and node.session is not None:
-                life.missed = False
-                late = 0
-                if self.chance.fires("push late", 100):
-                    late = self.chance.size("push late", 1, 60)
-                heard = partial(self._pushed, life, node.session, node.session_s)
-                self.time.after(late, heard)
+        node = self.controllers.leading
+        if node is None or node.session is None:
+            return
+        life.missed = False
+        late = 0
+        if self.chance.fires("push late", 100):
+            late = self.chance.size("push late", 1, 60)
+        self.time.after(late, partial(self._pushed, life, node.session, node.session_s))
 
     def _pushed(self, life: _Life, result: SessionResult, since_s: float) -> None:
         if not life.dead and life.process is not None:
             life.process.hear(result, self.time.now_s - since_s)
             life.threads["rounds"].wake()
-
-    # ----------------------------------------------------------------- controllers
-    def _node_died(self, node: ControllerNode) -> None:
-        self.time.after(self.chance.draw("detected", len(self.disk.recorded), 5, 60), self._revive)
-
-    def _revive(self) -> None:
-        if not any(node.leads for node in self.nodes):
-            self._take_over()
-
-    def _take_over(self) -> None:
-        """The other one becomes the primary; the one before finds out when it writes."""
-        leading = next((node for node in self.nodes if node.leads), None)
-        turn = 0 if leading is None else 1 - self.nodes.index(leading)
-        if leading is not None:
-            self._compare(leading)
-        self.nodes[turn].start()
-        self.checks.bookings = None
-
-    def _compare(self, node: ControllerNode) -> None:
-        """What is served is what the log says (invariant 8)."""
-        rebuilt = Projections()
-        rebuilt.apply(self.disk.recorded[: node.projections.position])
-        difference = rebuilt.difference(node.projections)
-        if difference is not None:
-            raise BrokenPromiseError("invariant-8", difference)
-
-    def order(
-        self,
-        line: Line,
-        caller: Caller,
-        commands: tuple[Command, ...],
-        epochs: Mapping[str, int],
-        *,
-        once: bool = False,
-    ) -> Answer:
-        """Carry an order to whichever controller is the primary; tried again under one key."""
-        key = self._keys.next_id("K")
-
-        def do(node: ControllerNode) -> Answer:
-            answer = node.order(caller, commands, epochs, key)
-            for command in commands:
-                if isinstance(command, ReportBookings):
-                    self.checks.bookings = command.occupied[RESOURCE]
-            return answer
-
-        return self.ask(line, do, tries=1 if once else _TRIES, twice=True)
-
-    def ask(
-        self, line: Line, do: Callable[[ControllerNode], T], *, tries: int = 1, twice: bool = False
-    ) -> T:
-        """Carry a question or an order."""
-        error = TransientError("nobody is the primary")
-        for number in range(tries):
-            if number:
-                self.threads.wait(2.0)
-            try:
-                return self.network.call(line, lambda: do(self._primary()), twice=twice)
-            except TransientError as failed:
-                error = failed
-        raise error
-
-    def _primary(self) -> ControllerNode:
-        for node in self.nodes:
-            if node.leads:
-                return node
-        raise TransientError("nobody is the primary")
-
-    def supply(self, line: Line) -> Supply:
-        """Carry the question for the supply."""
-        return self.ask(line, self._supply)
-
-    def _supply(self, node: ControllerNode) -> Supply:
-        node.require()
-        position, now = node.projections.position, node.clock.now()
-        known = self._supplies.get(id(node))
-        if known is not None and known[0] == position and self.time.now_s - known[1] < 30.0:
-            return known[2].model_copy(update={"now": now})
-        supply = self._supply_of(node)
-        self._supplies[id(node)] = (position, self.time.now_s, supply)
-        return supply
 
     # ----------------------------------------------------------------------- end
     def _job_on(self, machine: str) -> str | None:
@@ -463,7 +379,7 @@ class World:
         return self.clouds[provider].machines[machine].exists(self.time.now_s)
 
     def _is_settled(self) -> bool:
-        node = next((node for node in self.nodes if node.leads), None)
+        node = self.controllers.leading
         if node is None or not self.batch.finished:
             return False
         view = node.projections.inventory.view()
@@ -471,72 +387,57 @@ class World:
 
     def _nobodys(self, node: ControllerNode) -> list[str]:
         """Return what exists at providers, and no record owns or has reported."""
+        return [
+            f"{theirs} of {cloud.name}, made for {tag}"
+            for cloud, theirs, tag in self._unowned(node)
+            if not {theirs, tag} & self._reported(node)
+        ]
+
+    def _unowned(self, node: ControllerNode) -> list[tuple[Cloud, str, str]]:
         view = node.projections.inventory.view()
-        orphans = node.projections.reasons.orphans()
-        reported = {name for one in orphans for name in (one.theirs, one.tag)}
         owned = {one.machine for one in view.instances} | {
             one.id.partition("/")[2] for one in view.grants
         }
         return [
-            f"{theirs} of {cloud.name}, made for {tag}"
+            (cloud, theirs, tag)
             for cloud in self.clouds.values()
             for theirs, tag in cloud.there()
-            if theirs not in owned and not {theirs, tag} & reported
+            if theirs not in owned
         ]
+
+    @staticmethod
+    def _reported(node: ControllerNode) -> set[str | None]:
+        orphans = node.projections.reasons.orphans()
+        return {name for one in orphans for name in (one.theirs, one.tag)}
+
+    def _tidy(self) -> None:
+        """A person looks at what was reported, and ends at the provider what is there of it."""
+        self.time.after(_TIDY_S, self._tidy)
+        node = self.controllers.leading
+        if node is None:
+            return
+        reported = self._reported(node)
+        for cloud, theirs, tag in self._unowned(node):
+            if {theirs, tag} & reported:
+                cloud.end(theirs)
 
     def _end(self) -> None:
         self.checks.end()
-        node = self._primary()
-        self._compare(node)
+        node = self.controllers.leading
+        assert node is not None, "after the storm somebody is the primary"
+        self.controllers.compare(node)
         nobodys = self._nobodys(node)
         if nobodys:
             raise BrokenPromiseError("invariant-1", f"nobody's: {', '.join(nobodys)}")
         view = node.projections.inventory.view()
-        left = [one.id for one in (*view.requests, *view.instances, *view.grants)]
+        left = [
+            *(one.id for one in view.requests),
+            *(one.id for one in view.instances),
+            *(one.id for one in view.grants),
+        ]
         left += [job.job for job in self.batch.alive]
         if left:
             raise BrokenPromiseError("settles", f"still there long after the storm: {left}")
-
-    @staticmethod
-    def _quietly(do: Callable[[], object]) -> None:
-        try:
-            do()
-        except XceError:
-            return
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """Fulfils ``ControllerCalls``."""
-
-    world: World
-    line: Line
-
-    def order(
-        self,
-        caller: Caller,
-        commands: tuple[Command, ...],
-        epochs: Mapping[str, int],
-        *,
-        once: bool,
-    ) -> Answer:
-        return self.world.order(self.line, caller, commands, epochs, once=once)
-
-    def supply(self) -> Supply:
-        return self.world.supply(self.line)
-
-    def leases(self) -> Mapping[str, LeaseEntry]:
-        return {one.provider: one for one in self.world.supply(self.line).leases}
-
-    def orphans(self, provider: str) -> Mapping[str, str | None]:
-        def asked(node: ControllerNode) -> Mapping[str, str | None]:
-            return {
-                one.theirs: one.return_id
-                for one in node.projections.reasons.orphans()
-                if one.provider == provider
-            }
-
-        return self.world.ask(self.line, asked)
 
 
 def _where(error: Exception) -> str:
@@ -545,24 +446,3 @@ def _where(error: Exception) -> str:
         last = last.tb_next
     place = "" if last is None else f" at {last.tb_frame.f_code.co_qualname}:{last.tb_lineno}"
     return f"{error!r}{place}"
-
-
-@dataclass(frozen=True, slots=True)
-class _SchedulerLink:
-    """Fulfils ``ControllerLink``."""
-
-    world: World
-
-    def supply(self) -> Supply:
-        return self.world.supply(self._line)
-
-    def order(self, *commands: Command) -> object:
-        return self.world.order(self._line, _SCHEDULER, commands, {})
-
-    def publish(self, result: SessionResult) -> None:
-        self.world.ask(self._line, lambda node: node.publish(result))
-        self.world.published()
-
-    @property
-    def _line(self) -> Line:
-        return self.world.scheduler_line
