@@ -174,14 +174,17 @@ class Rounds:
         )
 
     def _say(self, decisions: tuple[Decision, ...]) -> None:
-        """Log each decision; what is held back, once for as long as it is."""
-        held = frozenset(one.reason for one in decisions if one.kind is DecisionKind.HOLD)
+        """Log each decision; what is held back, or not carried out, once for as long as it is."""
+        observing = self._settings.observe_only
+        held = frozenset(
+            one.reason for one in decisions if observing or one.kind is DecisionKind.HOLD
+        )
         for decision in decisions:
             self._watch.decided(decision)
-            if decision.kind is DecisionKind.HOLD and decision.reason in self._said:
+            if decision.reason in held and decision.reason in self._said:
                 continue
             _LOG.info(
-                "decided",
+                "would do" if observing else "decided",
                 decision=decision.kind.value,
                 provider=decision.provider,
                 item=decision.template or decision.resource,

@@ -120,7 +120,7 @@ class Provisioner:
         digest: str | None = None,
         asking: Collection[str] = frozenset(),
     ) -> tuple[tuple[Decision, ...], Steps]:
-        """Decide, and return the decisions with what they lead to.
+        """Decide, and return the decisions with what they lead to: nothing where the settings say to observe only.
 
         Args:
             inputs: what is known.
@@ -128,6 +128,8 @@ class Provisioner:
             asking: tags of the asks that this process is at.
         """
         decisions = decide(inputs).decisions
+        if inputs.settings.observe_only:
+            return decisions, ()
         view = _View.of(inputs.inventory)
         steps = tuple(
             step

@@ -235,6 +235,10 @@ class PolicySettings(Format):
     standing: tuple[StandingMinimum, ...] = Field(
         default=(), description="hosts that are there whether jobs want them or not"
     )
+    observe_only: StrictBool = Field(
+        default=False,
+        description="true: decisions are made and said, and none is carried out; what is under way is finished",
+    )
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
 
 

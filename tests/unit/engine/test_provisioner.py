@@ -264,6 +264,17 @@ def test_a_refused_ask_pauses_the_template_for_the_time_that_was_named(
     ]
 
 
+def test_whoever_observes_only_decides_the_same_and_carries_nothing_out() -> None:
+    settings = SETTINGS.model_copy(update={"observe_only": True})
+    failures = FailureEntry(provider="cloud", item="c4", in_a_row=3, last_at=NOW)
+    acting = PolicyInput(now=NOW, providers=(CLOUD,), failures=(failures,))
+
+    decisions, steps = provisioner().round(acting.model_copy(update={"settings": settings}))
+
+    assert decisions == provisioner().round(acting)[0] != ()
+    assert steps == ()
+
+
 def test_the_pause_after_a_refusal_doubles_with_each_failure_before_it() -> None:
     refused = Refused("InsufficientCapacity", "none left")
 
