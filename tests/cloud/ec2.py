@@ -106,13 +106,13 @@ class Ec2:
 
 
 @cache
-def _cloud_of(url: str, read_timeout_seconds: int) -> Cloud:
-    made = conf(url, readTimeoutSeconds=read_timeout_seconds)
+def _cloud_of(url: str, read_timeout_seconds: int, attempts: int) -> Cloud:
+    made = conf(url, readTimeoutSeconds=read_timeout_seconds, attempts=attempts)
     cloud = Cloud(Ec2Settings.model_validate(made), lambda seconds: _slept[0].append(seconds))
     atexit.register(cloud.close)
     return cloud
 
 
 def cloud_of(settings: Ec2Settings) -> Cloud:
-    """Return the client of an API and a time limit; the rest of the settings is not the client's, or always the same here."""
-    return _cloud_of(settings.endpoint_url or "", settings.read_timeout_seconds)
+    """Return the client; what of the settings is not the client's, or always the same here, makes no other one."""
+    return _cloud_of(settings.endpoint_url or "", settings.read_timeout_seconds, settings.attempts)

@@ -56,6 +56,7 @@ class ApiProxy:
         self.seen = Seen()
         #: By client token: the parameters and the answer. The stand-in takes a repeated token for another launch.
         self.launches: dict[str, tuple[Parameters, tuple[int, str]]] = {}
+        self._numbered: tuple[int, Fault] | None = None
         self._lock = Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         # Clients keep their connections; the threads behind them end with the process.
@@ -73,10 +74,15 @@ class ApiProxy:
         """Let something befall the next calls of an action."""
         self.faults.append(fault)
 
+    def befall_call(self, number: int, fault: Fault) -> None:
+        """Let something befall the call of a number from now, whatever it is; the first is 1."""
+        self._numbered = len(self.seen.calls) + number, fault
+
     def reset(self) -> None:
         """Forget what was seen and what was to come."""
         self.faults.clear()
         self.launches.clear()
+        self._numbered = None
         self.seen = Seen()
 
     def close(self) -> None:
@@ -90,6 +96,8 @@ class ApiProxy:
         action = parameters.get("Action", "")
         with self._lock:
             self.seen.calls.append((action, parameters))
+            if self._numbered is not None and self._numbered[0] == len(self.seen.calls):
+                return self._numbered[1]
             for fault in self.faults:
                 if fault.action == action and fault.times > 0:
                     fault.times -= 1

@@ -315,6 +315,42 @@ def test_an_api_that_cannot_be_reached_refuses_and_nothing_is_unknown(
     assert refused.value.retry_after_s == 30
 
 
+@pytest.mark.parametrize("acts", [True, False])
+def test_cut_off_at_any_call_a_life_goes_on_by_its_tags(
+    make_ec2: Callable[..., Ec2], api: ApiProxy, stand_in: Moto, acts: bool
+) -> None:
+    """A clean run counts the calls; then each is the last that is heard of, and the same is asked again."""
+    provider = make_ec2(attempts=1)
+
+    def live(number: int) -> None:
+        step = 0
+        machines: list[str] = []
+        while step < 2:
+            try:
+                if step == 0:
+                    request = provider.request(2, tag=f"R{number}")
+                    machines = provider.machines(request)
+                    assert len(machines) == 2
+                    assert set(machines) == stand_in.alive()
+                else:
+                    returned = provider.give_back(machines, f"B{number}")
+                    assert provider.status(returned)["status"] == "complete"
+                step += 1
+            except (RefusedError, UnansweredError):
+                assert cut
+                cut.pop()
+
+    cut: list[Fault] = []
+    live(0)
+    actions = [action for action, _ in api.seen.calls]
+    for number, action in enumerate(actions, start=1):
+        cut = [Fault("", silent=True, acts=acts)]
+        api.befall_call(number, cut[0])
+        live(number)
+        assert cut == [], action
+        assert stand_in.alive() == set()
+
+
 # ------------------------------------------------------------------------ partial and late machines
 def test_a_partial_launch_says_how_many_came(provider: Ec2, api: ApiProxy) -> None:
     api.befall(Fault("RunInstances", ask=lambda parameters: {**parameters, "MaxCount": "2"}))

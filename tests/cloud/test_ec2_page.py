@@ -8,9 +8,10 @@ import pytest
 
 from tests.conftest import ROOT
 from xce.adapters.providers.ec2 import cloud, scripts
-from xce.adapters.providers.ec2.errors import SAME
+from xce.adapters.providers.ec2.errors import PAUSING, SAME
 from xce.adapters.providers.ec2.settings import Ec2Settings, Ec2Template
 from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.provider_messages import CAPACITY_CODES
 
 PAGE = (ROOT / "docs/how-to/ec2.md").read_text(encoding="utf-8")
 
@@ -59,3 +60,7 @@ def test_every_tag_is_there() -> None:
 
     assert len(tags) >= 5
     assert {tag for tag in tags if f"`{tag}`" not in PAGE} == set()
+
+
+def test_the_capacity_codes_of_the_contract_that_are_of_ec2_pause_a_template() -> None:
+    assert {code for code in CAPACITY_CODES if code.startswith("Insufficient")} <= PAUSING

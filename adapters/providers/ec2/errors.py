@@ -66,6 +66,21 @@ SAME: Final = {
         ("InternalFailure", "ServerInternal", "ServiceUnavailable", "Unavailable"), "InternalError"
     ),
 }
+#: Why a machine ended while it booted, where its template is then not to be had for a while. The first of them are those of
+#: ``provider_messages.CAPACITY_CODES``, whose models take longer to import than a script may take.
+PAUSING: Final = frozenset(
+    {
+        "InsufficientAddressCapacity",
+        "InsufficientCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientInstanceCapacity",
+        "InsufficientReservedInstanceCapacity",
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VcpuLimitExceeded",
+        "VolumeLimitExceeded",
+    }
+)
 #: Their texts quote what was signed.
 _QUOTING: Final = frozenset({"AuthFailure"})
 _ENCODED: Final = re.compile(r"\s*Encoded authorization failure message:.*", re.DOTALL)

@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from xce.adapters.providers.ec2.cloud import FILTER_MAX, Cloud, Machine
-from xce.adapters.providers.ec2.errors import RefusedError, UnansweredError, stable_code, without
+from xce.adapters.providers.ec2.errors import (
+    PAUSING,
+    RefusedError,
+    UnansweredError,
+    stable_code,
+    without,
+)
 from xce.adapters.providers.ec2.settings import Ec2Settings, Ec2Template, Market, Names
-from xce.domain.formats.provider_messages import CAPACITY_CODES
 
 #: Before the tag of a request, and of a return, in the ids that the caller asks after.
 LAUNCH: Final = "launch:"
@@ -23,13 +28,6 @@ _STRANGERS_MAX: Final = 5
 _SPOT_NOTICE_S: Final = 120
 _THERE: Final = ("pending", "running", "stopping", "stopped")
 _GONE: Final = ("shutting-down", "terminated")
-#: Reasons of a state after which a template is not to be had for a while.
-_PAUSING: Final = CAPACITY_CODES | {
-    "InstanceLimitExceeded",
-    "MaxSpotInstanceCountExceeded",
-    "VcpuLimitExceeded",
-    "VolumeLimitExceeded",
-}
 #: Words of LSF for architectures.
 _TYPES: Final = {"x86_64": "X86_64", "arm64": "AARCH64"}
 
@@ -299,7 +297,7 @@ class Scripts:
             return ""
         code = stable_code(one.reason_code)
         said = without(one.reason, self._cloud.secrets) or f"it is {one.state}"
-        return f"Error Code: {code}: {said}" if code in _PAUSING else said
+        return f"Error Code: {code}: {said}" if code in PAUSING else said
 
     def _is_ours(self, one: Machine) -> bool:
         return one.tags.get("xce:owner") == self._settings.owner
