@@ -168,6 +168,30 @@ def test_ids_that_are_used_twice_are_found_out(tmp_path: Path) -> None:
     assert "second request" in broken(checked(tmp_path))
 
 
+def test_machines_that_are_still_executing_when_their_request_is_over_are_noted_and_fit(
+    tmp_path: Path,
+) -> None:
+    write_scripts(
+        tmp_path / "p",
+        {
+            "getAvailableTemplates": prints('{"templates": [{"templateId": "t", "maxNumber": 1}]}'),
+            "requestMachines": 'grep -q \'"t"\' "$2" || exit 1\n' + prints('{"requestId": "add"}'),
+            "getRequestStatus": """if grep -q add "$2"; then
+                echo '{"requests": [{"requestId": "add", "status": "complete", "machines": [
+                    {"machineId": "m1", "name": "n1", "result": "executing"}]}]}'
+            else echo '{"requests": [{"requestId": "ret", "status": "complete"}]}'; fi""",
+            "requestReturnMachines": prints('{"requestId": "ret"}'),
+        },
+    )
+
+    report = checked(tmp_path, wait_s=1)
+
+    assert report.fit, report.findings
+    noted = [one.detail for one in report.findings if one.outcome is Outcome.NOTED]
+    assert "complete, and 1 machines are still executing" in noted
+    assert report.left == ()
+
+
 def test_processes_that_a_script_leaves_are_ended_and_noted(tmp_path: Path) -> None:
     simulated(tmp_path, knows=Knows.NEITHER)
     path = tmp_path / "p/scripts/getAvailableTemplates.sh"
