@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
+from pydantic import ValidationError
+
 from xce.adapters.schedulers.slurm.explained import Explained
 from xce.adapters.schedulers.slurm.facts import JobFact, PartitionFact, Readings, newest
 from xce.adapters.schedulers.slurm.hosts import Hosts
@@ -20,7 +22,9 @@ from xce.adapters.schedulers.slurm.requirement import (
     shape_of,
     together,
 )
-from xce.domain.errors import Problem
+from xce.domain.cluster.resreq.reading import parse
+from xce.domain.errors import InputError, Problem
+from xce.domain.formats.base import problems_of
 from xce.domain.formats.building import built
 from xce.domain.formats.snapshot import (
     ArrayElement,
@@ -40,6 +44,10 @@ from xce.domain.formats.snapshot import (
 _WAITED: Final = re.compile(r"(?:^|[,?])(\w+)(?::(\d+(?:_(?:\d+|\*))?))?", re.ASCII)
 #: Elements of arrays and jobs of one view: more are named, and left out.
 JOBS_MAX: Final = 2_000_000
+#: Tasks of one job.
+TASKS_MAX: Final = 1_000_000
+#: A longer time limit is none.
+MINUTES_MAX: Final = 100 * 366 * 24 * 60
 _HELD_STATES: Final = frozenset({"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
 _UNITS: Final[dict[str, MemoryUnit | None]] = {"mem": None}
 
@@ -59,8 +67,15 @@ class View:
 
 
 def view_of(readings: Readings) -> View:
-    """Return what a Slurm shows as a snapshot; its bare amounts of memory have no unit, all others say theirs."""
-    return _Builder(replace(readings, jobs=newest(readings.jobs))).view()
+    """Return what a Slurm shows as a snapshot; its bare amounts of memory have no unit, all others say theirs.
+
+    Raises:
+        InputError: names that nothing can have, such as one with a control character.
+    """
+    try:
+        return _Builder(replace(readings, jobs=newest(readings.jobs))).view()
+    except ValidationError as error:
+        raise InputError("what Slurm shows", problems_of(error)) from None
 
 
 class _Builder:
@@ -302,6 +317,7 @@ class _Builder:
                     known = asked_of(job, self._ground, exclusive=self._is_whole(job))
                 except CannotTellError as error:
                     known = str(error)
+                known = _sayable(known)
                 self._asked[shape] = known
             if isinstance(known, str):
                 return known
@@ -309,7 +325,7 @@ class _Builder:
         if len(found) == 1:
             return found[0]
         try:
-            return together(found)
+            return _sayable(together(found))
         except CannotTellError as error:
             return str(error)
 
@@ -347,6 +363,19 @@ class _Builder:
         self._troubles.append(("job", Problem(message, job.id)))
 
 
+def _sayable(asked: Asked | str) -> Asked | str:
+    """Return what a job asks for if the language takes it: one odd job must not stop the session of all."""
+    if isinstance(asked, str):
+        return asked
+    if asked.tasks > TASKS_MAX:
+        return f"{asked.tasks} tasks are more than {TASKS_MAX}"
+    try:
+        parse(asked.resreq)
+    except InputError as error:
+        return f"{asked.resreq!r}: {error.problems[0]}"
+    return asked
+
+
 def _element(job: JobFact, index: int | None) -> ArrayElement | None:
     if index is None:
         return None
@@ -354,11 +383,10 @@ def _element(job: JobFact, index: int | None) -> ArrayElement | None:
 
 
 def _limit_of(job: JobFact, partitions: Mapping[str, PartitionFact]) -> timedelta | None:
-    if job.time_limit is not None:
-        return timedelta(minutes=job.time_limit)
-    known = partitions.get(job.partitions[0]) if job.partitions else None
-    longest = None if known is None else known.max_time
-    return None if longest is None else timedelta(minutes=longest)
+    limit = job.time_limit
+    if limit is None and job.partitions and (known := partitions.get(job.partitions[0])):
+        limit = known.max_time
+    return None if limit is None or limit > MINUTES_MAX else timedelta(minutes=limit)
 
 
 def _first_of_arrays(

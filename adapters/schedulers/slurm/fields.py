@@ -13,6 +13,10 @@ from xce.domain.formats.base import path_of
 
 Path = tuple[str | int, ...]
 
+_CONTROL: Final = dict.fromkeys((*range(32), 127), "?")
+#: Nothing of a cluster is later than this, in the year 2900.
+_SECONDS_MAX: Final = 29_379_110_400
+
 #: Slurm's words for "not set" and "no limit" in 32 and 64 bits.
 _NOT_SET: Final = frozenset({0xFFFFFFFE, 0xFFFFFFFF, 2**64 - 2, 2**64 - 1})
 
@@ -45,10 +49,10 @@ class Fields:
         return None if value is None else _whole(value, (*self.path, name))
 
     def text(self, name: str) -> str:
-        """Return a text; "" where there is none."""
+        """Return a text; "" where there is none. Control characters, which no name has, become question marks."""
         value = self.values.get(name)
         if type(value) is str:
-            return value
+            return value if value.isprintable() else value.translate(_CONTROL)
         if value is None:
             return ""
         raise WrongFieldError((*self.path, name), value, "a text")
@@ -59,13 +63,13 @@ class Fields:
         if value is None or value == "":
             return ()
         if type(value) is str:
-            return (value,)
+            return (self.text(name),)
         if isinstance(value, list):
             found = cast("list[object]", value)
             for place, one in enumerate(found):
                 if type(one) is not str:
                     raise WrongFieldError((*self.path, name, place), one, "a text")
-            return tuple(cast("list[str]", found))
+            return tuple(one.translate(_CONTROL) for one in cast("list[str]", found))
         raise WrongFieldError((*self.path, name), value, "a text or a list of texts")
 
     def yes(self, name: str) -> bool:
@@ -80,11 +84,9 @@ class Fields:
         seconds = self.whole(name)
         if not seconds:
             return None
-        try:
-            return datetime.fromtimestamp(seconds, UTC)
-        except (OverflowError, OSError, ValueError):
-            wanted = "seconds since 1970"
-            raise WrongFieldError((*self.path, name), seconds, wanted) from None
+        if seconds > _SECONDS_MAX:
+            raise WrongFieldError((*self.path, name), seconds, "seconds since 1970")
+        return datetime.fromtimestamp(seconds, UTC)
 
     def record(self, name: str) -> "Fields":
         """Return a record within this one; an empty one where there is none."""

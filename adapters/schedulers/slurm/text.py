@@ -21,7 +21,7 @@ _EMPTY: Final = frozenset({"(null)", "N/A", "n/a", "None", "Unknown", "NONE", "n
 
 def records(text: str) -> list[dict[str, str]]:
     """Return the lines of ``scontrol -o`` as names and texts; a line without any name is none."""
-    found = [_record(line) for line in text.splitlines() if "=" in line]
+    found = [_record(line) for line in text.split("\n") if "=" in line]
     return [record for record in found if record]
 
 
@@ -43,14 +43,14 @@ def _record(line: str) -> dict[str, str]:
 
 def _pairs(line: str, record: dict[str, str]) -> None:
     keys = list(_KEY.finditer(line))
-    for key, following in zip(keys, [*keys[1:], None], strict=True):
-        end = len(line) if following is None else following.start()
+    ends = [key.start() for key in keys[1:]] + [len(line)]
+    for key, end in zip(keys, ends, strict=False):
         record.setdefault(key[1], line[key.end() : end].strip())
 
 
 def tables(text: str) -> list[dict[str, str]]:
     """Return the rows of ``sacctmgr -P`` (or ``-p``), by their headings."""
-    lines = [line for line in text.splitlines() if "|" in line or line.strip()]
+    lines = [line for line in text.split("\n") if "|" in line or line.strip()]
     if not lines:
         return []
     headings = lines[0].split("|")
@@ -63,7 +63,7 @@ def tables(text: str) -> list[dict[str, str]]:
 def config(text: str) -> dict[str, str]:
     """Return what ``scontrol show config`` prints, by name."""
     found: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if equals and not line.startswith((" =", "=")):
             found.setdefault(name.strip(), value.strip())
