@@ -363,6 +363,7 @@ def template_of(one: dict[str, Any]) -> dict[str, Any]:
         attributes[feature] = ["Boolean", "1"]
     for name, amount in one.get("gres", {}).items():
         attributes[name] = ["Numeric", str(amount)]
+    attributes.update(one.get("attributes", {}))
     price = {"priceInfo": str(one["price"])} if "price" in one else {}
     return {
         "templateId": one["templateId"],
