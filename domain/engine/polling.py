@@ -205,7 +205,10 @@ def _settled(
     lifecycle: LifecycleSettings,
     underway: Underway,
 ) -> Iterator[Step]:
-    """End what was given up: of an ask that some process was at then, and of which nobody heard any more, people are told."""
+    """End what was given up, and tell people what nobody asks for any more.
+
+    That is an ask that a process was at when it died, and one whose provider never said that it is over.
+    """
     for entry in requests:
         if entry.state not in GIVEN_UP or entry.settled or entry.id in underway.asks:
             continue
@@ -213,7 +216,8 @@ def _settled(
             settle = SettleRequest(entry.id, NO_OUTCOME)
             yield Step((settle, never_found_out(entry)), otherwise=(settle,))
         elif _too_late(entry, now, lifecycle):
-            yield Step((SettleRequest(entry.id, "its provider was asked to no end"),))
+            settle = SettleRequest(entry.id, "its provider was asked to no end")
+            yield Step((settle, never_found_out(entry)), otherwise=(settle,))
 
 
 def never_found_out(entry: RequestEntry) -> ReportOrphan:

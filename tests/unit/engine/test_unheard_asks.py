@@ -55,3 +55,14 @@ def test_what_is_settled_or_was_found_is_not_reported() -> None:
 
 def test_what_its_provider_knows_is_asked_for_late_answers() -> None:
     assert poll(GIVEN_UP.model_copy(update={"provider_request_id": "add-R4"})) == []
+
+
+def test_people_are_told_of_what_its_provider_never_ended() -> None:
+    long_ago = {"provider_request_id": "add-R4", "deadline": NOW - timedelta(days=2)}
+
+    (step,) = poll(GIVEN_UP.model_copy(update=long_ago))
+
+    settle, report = step.commands
+    assert isinstance(settle, SettleRequest)
+    assert isinstance(report, ReportOrphan)
+    assert step.otherwise == (settle,)
