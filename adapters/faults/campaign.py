@@ -1,7 +1,7 @@
 """Runs of many seeds, in several processes, that can be taken up again; and what failed, made small and told as one command."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -22,7 +22,7 @@ TOGETHER: Final = 50
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> Generator[None]:
     """Keep the daemons' log lines to themselves: a run makes thousands, and its faults are all on purpose."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(CRITICAL))

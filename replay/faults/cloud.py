@@ -120,6 +120,8 @@ class Cloud:
         self.away = False
         self._time = time
         self._chance = chance
+        #: What was answered to each tag.
+        self._said: dict[str, Accepted | Refused] = {}
         self._made: dict[str, _Made] = {}
         self._returns: dict[str, _Return] = {}
 
@@ -128,8 +130,12 @@ class Cloud:
         """Make what is asked; without the means to recognise a tag, the same ask makes it again."""
         self._answer()
         theirs = f"{self.name}-add-{ask.tag}"
-        if theirs in self._made and self.means.tags:
-            return Accepted(theirs)
+        if self.means.tags and ask.tag in self._said:
+            return self._said[ask.tag]
+        answer = self._said[ask.tag] = self._make(ask, theirs)
+        return answer
+
+    def _make(self, ask: Ask, theirs: str) -> Accepted | Refused:
         if self._chance.fires("refusal", 300):
             return Refused("NotNow", "come again", self._chance.size("refusal", 30, 240))
         room = self.capacity - self.present

@@ -92,4 +92,4 @@ RHYTHM = Rhythm(
     round=timedelta(seconds=10),
     review=timedelta(seconds=75),
 )
-LIFECYCLE = LifecycleSettings(late_answers_for=timedelta(minutes=12))
+LIFECYCLE = LifecycleSettings(late_answers_for=timedelta(minutes=25))

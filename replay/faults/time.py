@@ -74,8 +74,8 @@ class MachineClock:
         return self._time.now_s
 
     def jump(self, seconds: float) -> None:
-        """Somebody sets the wall clock."""
-        self._off_s += seconds
+        """Somebody sets the wall clock: so far off what it should be."""
+        self._off_s = seconds
 
     def mend(self) -> None:
         """The wall clock is right again."""

@@ -206,7 +206,7 @@ class World:
             if fires("outage", 25):
                 cloud.away = True
                 self.time.after(size("outage", 30, 400), partial(setattr, cloud, "away", False))
-        if fires("slip in", 400):
+        if fires("slip in", 1500):
             self._slip_in()
         self.time.after(WEATHER_S, self._weather)
 
