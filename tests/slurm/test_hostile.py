@@ -1,6 +1,8 @@
 """Odd and hostile outputs: a clear error or a job left out, never anything else, and never a session that one job stops."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -49,13 +51,16 @@ def test_odd_records_are_refused_or_read_and_never_break_a_session(
     type(view.snapshot).model_validate_json(view.snapshot.to_json())
 
 
+READERS: tuple[Callable[[str], object], ...] = (
+    read_jobs.jobs_of_text, read_nodes.nodes_of_text, read_rules.partitions_of_text, read_rules.licences_of_text,
+    read_rules.reservations_of_text, read_rules.settings_of_text, read_rules.qos_of_text,
+    partial(read_rules.associations_of_text, cluster="ca"),
+)  # fmt: skip
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for read in (
-        read_jobs.jobs_of_text, read_nodes.nodes_of_text, read_rules.partitions_of_text, read_rules.licences_of_text,
-        read_rules.reservations_of_text, read_rules.settings_of_text, read_rules.qos_of_text,
-        lambda text: read_rules.associations_of_text(text, "ca"),
-    ):  # fmt: skip
+    for read in READERS:
         try:
             read(text)
         except InputError:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -110,14 +110,14 @@ def test_slurmrestd_says_what_the_commands_say(samples: Path) -> None:
     }
 
 
-def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Return the paths of all fields of the records of a document."""
     found: list[tuple[str | int, ...]] = []
     if isinstance(value, dict):
-        for key, inner in value.items():
+        for key, inner in cast("dict[str, Any]", value).items():
             found += [(*path, key), *places(inner, (*path, key))]
     elif isinstance(value, list):
-        for number, inner in enumerate(value):
+        for number, inner in enumerate(cast("list[Any]", value)):
             found += places(inner, (*path, number))
     return found
 

@@ -427,12 +427,12 @@ def test_a_host_of_one_users_exclusive_job_is_for_that_user() -> None:
 # ------------------------------------------------------------------------ running jobs
 def test_what_runs_where_is_said_node_by_node_in_every_version() -> None:
     cores = {"0": {"cores": {"0": "allocated", "1": "allocated"}}}
-    old = {
+    old: dict[str, Any] = {
         "allocated_nodes": [
             {"nodename": "n1", "sockets": cores, "cpus_used": 0, "memory_allocated": 300}
         ]
     }
-    new = {
+    new: dict[str, Any] = {
         "nodes": {
             "count": 1, "list": "n1",
             "allocation": [{"name": "n1", "cpus": {"count": 4, "used": 4}, "memory": {"used": 0, "allocated": 300}, "sockets": []}],
