@@ -3,17 +3,15 @@
 It needs Slurm, slurmdbd and MariaDB, and root. Where they are not there it is skipped; with ``XCE_REQUIRE_SLURM`` set it fails then.
 """
 
-import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from tools.slurm_lab.lab import lacking
 from tools.slurm_lab.site import DAEMONS, OTHERS, OURS, OWNED, Site
 
+from tests.slurm_e2e.ground import free_span, need_slurm, passable
 from xce.adapters.recordings import read_lines
 from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify as verify_log
@@ -25,22 +23,7 @@ pytestmark = pytest.mark.slow
 
 #: A bound only: on an idle machine each wait is over in seconds.
 PATIENCE_S = 150.0
-#: The lab takes a few hundred ports from here.
-SPAN = 400
 OWN = f"{OURS}own1"
-
-
-def free_span() -> int:
-    """Return the first of a few hundred ports of which the most important are free."""
-    for first in range(20000 + os.getpid() % 50 * 200, 60000, SPAN):
-        try:
-            for offset in (1, 2, 5, 10, 60, 70, 110):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", first + offset))
-        except OSError:
-            continue
-        return first
-    raise AssertionError("no free ports")
 
 
 class Story:
@@ -89,12 +72,8 @@ class Story:
 
 @pytest.fixture
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    if why := lacking(database=True):
-        assert not os.environ.get("XCE_REQUIRE_SLURM"), why
-        pytest.skip(f"no Slurm here: {why}")
-    folder = tmp_path_factory.mktemp("site")
-    for above in (folder, *folder.parents[:2]):  # munged wants everybody to pass
-        above.chmod(above.stat().st_mode | 0o011)
+    need_slurm(database=True)
+    folder = passable(tmp_path_factory.mktemp("site"))
     site = Site(folder, free_span())
     site.prepare()
     try:

@@ -1,0 +1,101 @@
+"""The providers for Slurm, against a real one: the check of the contract, and licences of slurm.conf."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.slurm_lab.lab import Cluster, Lab, wait_for
+
+from tests.slurm_e2e.ground import free_span, need_slurm, passable
+from xce.adapters.providers.check import check_provider
+from xce.adapters.providers.install import Comes, install
+from xce.adapters.providers.slurm_local.settings import records
+from xce.domain.formats.script_provider import ScriptSettings
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    need_slurm(database=False)
+    port = free_span()
+    lines = tuple(records(templates(port)))
+    cluster = Cluster("ca", own_cpus=4, lines=lines, licences="other:1,tool:2")
+    made = Lab(passable(tmp_path) / "lab", port, (cluster,))
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def templates(port: int) -> dict[str, Any]:
+    one = {
+        "templateId": "small",
+        "nodes": "small[1-3]",
+        "port": port + 60,
+        "cpus": 2,
+        "memory": 500,
+    }
+    return {"templates": [one]}
+
+
+def test_hosts_pass_the_check_of_the_contract_and_slurmctld_survives_it(
+    lab: Lab, tmp_path: Path
+) -> None:
+    folder = tmp_path / "hosts"
+    conf = {**templates(lab.port), "slurmConf": str(lab.conf("ca"))}
+    install(Comes.SLURM_LOCAL, folder, conf=conf)
+    settings = ScriptSettings(name="hosts", folder=str(folder), call_limit=timedelta(seconds=60))
+
+    report = check_provider(settings, tmp_path / "kept", wait_s=60.0, tag="check")
+
+    assert report.fit, report
+    assert not report.left
+    lab.run("ca", "scontrol", "reconfigure")
+    wait_for(lambda: set(lab.nodes("ca")) == {"caown1"}, "only the own node is left")
+
+
+def test_licences_of_slurm_conf_follow_what_is_lent(lab: Lab, tmp_path: Path) -> None:
+    folder, data = tmp_path / "licences", tmp_path / "data"
+    data.mkdir()
+    conf = {"licences": [{"name": "tool", "slurmConf": str(lab.conf("ca")), "capacity": 5}]}
+    install(Comes.SLURM_LICENCES, folder, conf=conf)
+
+    def call(script: str, **given: Any) -> dict[str, Any]:
+        place = tmp_path / "input.json"
+        place.write_text(json.dumps(given))
+        ran = subprocess.run(
+            [folder / "scripts" / f"{script}.sh", "-f", place],
+            env={"PATH": os.environ["PATH"], "PRO_CONF_DIR": str(folder), "PRO_DATA_DIR": str(data)},
+            capture_output=True, check=True,
+        )  # fmt: skip
+        answer: dict[str, Any] = json.loads(ran.stdout)
+        return answer
+
+    jobs = [lab.submit("ca", "sleep 300", "-L", "tool:1") for _ in range(3)]
+
+    def running() -> int:
+        return sum(lab.jobs("ca").get(job) == "RUNNING" for job in jobs)
+
+    wait_for(lambda: running() == 2, "two have a token")
+    asked = call("requestResources", resource="tool", amount=1, requestTag="R1")
+    (grant,) = call("getRequestStatus", requests=[asked])["requests"][0]["grants"]
+    wait_for(lambda: running() == 3, "the third has one too")
+    assert call("observeResources")["resources"] == [{"name": "tool", "issued": 3, "inUse": 3}]
+
+    back = {"grants": [{"grantId": grant["grantId"], "amount": 1}]}
+    refused = call("requestReturnResources", **back, requestTag="B1")
+    (status,) = call("getRequestStatus", requests=[refused])["requests"]
+    assert (status["status"], status["grants"][0]["message"]) == ("complete_with_error", "jobs hold it")  # fmt: skip
+    lab.run("ca", "scancel", jobs[0])
+    wait_for(lambda: call("observeResources")["resources"][0]["inUse"] == 2, "one is free")
+    taken = call("requestReturnResources", **back, requestTag="B2")
+    assert call("getRequestStatus", requests=[taken])["requests"][0]["status"] == "complete"
+    assert "Licenses=other:1,tool:2\n" in lab.conf("ca").read_text()
+    assert call("listGrants") == {"grants": []}
