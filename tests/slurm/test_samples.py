@@ -117,7 +117,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
         for key, inner in cast("dict[str, Any]", value).items():
             found += [(*path, key), *places(inner, (*path, key))]
     elif isinstance(value, list):
-        for number, inner in enumerate(cast("list[Any]", value)):
+        for number, inner in enumerate(cast("list[object]", value)):
             found += places(inner, (*path, number))
     return found
 

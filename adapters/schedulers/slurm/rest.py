@@ -78,9 +78,11 @@ class SlurmRest:
             answer = self._client.get(path, headers=headers)
         except httpx.HTTPError as error:
             raise TransientError(f"slurmrestd {path}: {error or type(error).__name__}") from None
-        if answer.status_code in (401, 403, 404):
-            raise PermanentError(f"slurmrestd {path}: status {answer.status_code}")
-        if answer.status_code >= 300:
+        if answer.status_code == 403:
+            raise PermanentError(f"slurmrestd {path}: status 403")
+        if answer.status_code == 404:
+            self._version = None  # another slurmrestd may answer by now
+        if answer.status_code >= 300:  # also 401: whoever makes the tokens may write a new one
             raise TransientError(f"slurmrestd {path}: status {answer.status_code}")
         try:
             return from_json(answer.content, allow_inf_nan=False)
