@@ -36,4 +36,4 @@ echo "setup: installing into $venv (first time only)"
 quiet="-q --disable-pip-version-check --no-input"
 # Dependency groups need pip 25.1.
 "$venv/bin/python" -m pip install $quiet --upgrade 'pip>=25.1'
-"$venv/bin/python" -m pip install $quiet --editable '.[report,controller,ec2,postgresql]' --group dev
+"$venv/bin/python" -m pip install $quiet --editable '.[report,controller,ec2,postgresql,dask]' --group dev

@@ -44,7 +44,7 @@ def on_dask(
             client.submit(_carry_out, run, there[run.digest], key=f"xce-{run.key}"): run
             for run in runs
         }
-        for future in distributed.as_completed(list(futures)):
+        for future in distributed.as_completed(list(futures), loop=client.loop):
             run = futures[future]
             if future.status == "finished":
                 told(run.key, run.jobs)
