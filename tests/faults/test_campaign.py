@@ -1,0 +1,157 @@
+"""Runs under seeded failure keep every promise; a run is its seed and its faults; what fails is made small and told as one command.
+
+``XCE_FAULT_SEEDS`` sets how many seeds are run.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.faults.plants import PLANTS, Plant
+from xce.adapters.cli.main import app
+from xce.adapters.faults import campaign
+from xce.adapters.faults.campaign import (
+    Campaign,
+    command_of,
+    faults_of,
+    quiet,
+    run_seed,
+    shrunk,
+)
+from xce.adapters.faults.life import RealLife, supply_of_node
+from xce.domain.errors import InputError
+from xce.replay.faults.world import World
+
+SEEDS = int(os.environ.get("XCE_FAULT_SEEDS", "60"))
+PARTS = 10
+#: Breaks its promise in many runs.
+EASY = "the capacity forgets what goes back"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    with quiet():
+        yield
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Plant a fault of ours that is found soon."""
+    found = next(one for one in PLANTS if one.name == EASY)
+    found.plant(monkeypatch)
+    return found
+
+
+def first_failure() -> int:
+    return next(seed for seed in range(40) if run_seed(seed).promise is not None)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_runs_under_failure_keep_every_promise(part: int) -> None:
+    for seed in range(part, SEEDS, PARTS):
+        outcome = run_seed(seed)
+        assert outcome.promise is None, (outcome.message, command_of(shrunk(outcome)))
+
+
+def test_the_storms_are_real() -> None:
+    outcomes = [run_seed(seed) for seed in range(8)]
+
+    kinds = {fault.partition(":")[0] for one in outcomes for fault in one.faults}
+    assert len(kinds) >= 15, kinds
+    assert min(one.events for one in outcomes) > 20
+
+
+def test_one_seed_gives_one_run_to_the_last_event() -> None:
+    worlds = [World(7, RealLife, supply_of_node) for _ in range(2)]
+
+    one, other = (world.run() for world in worlds)
+
+    assert one == other
+    assert worlds[0].disk.recorded == worlds[1].disk.recorded
+
+
+def test_a_run_with_its_own_faults_named_is_the_same_run() -> None:
+    by_chance = World(5, RealLife, supply_of_node)
+    outcome = by_chance.run()
+    assert outcome.faults
+
+    named = World(5, RealLife, supply_of_node, outcome.faults)
+
+    assert named.run() == outcome
+    assert named.disk.recorded == by_chance.disk.recorded
+
+
+def test_without_faults_everything_settles() -> None:
+    for seed in range(6):
+        outcome = run_seed(seed, only=())
+        assert (outcome.promise, outcome.faults) == (None, ())
+
+
+def test_a_failure_is_told_with_fewer_faults_that_are_enough(planted: Plant) -> None:
+    failed = run_seed(first_failure())
+
+    small = shrunk(failed)
+
+    assert small.promise == failed.promise
+    assert len(small.faults) <= len(failed.faults)
+    again = run_seed(small.seed, small.faults)
+    assert again == small
+    for fault in small.faults:
+        rest = tuple(one for one in small.faults if one != fault)
+        assert run_seed(small.seed, rest).promise != small.promise, f"{fault} is not needed"
+
+
+def test_a_failure_is_told_as_one_command_that_shows_it_again(planted: Plant) -> None:
+    runner = CliRunner()
+    seed = str(first_failure())
+
+    told = runner.invoke(app, ["sim", "faults", "--seed", seed, "--json"])
+
+    assert told.exit_code == 3
+    (failed,) = json.loads(told.stdout)["failed"]
+    assert failed["promise"] in planted.promises
+    program, *arguments = failed["command"].replace("'", "").split(" ")
+    again = runner.invoke(app, [*arguments, "--json"])
+    assert program == "xce"
+    assert again.exit_code == 3
+    assert json.loads(again.stdout)["failed"][0]["message"] == failed["message"]
+
+
+def test_a_command_names_faults_as_they_were() -> None:
+    faults = ("death before a call:12", "kill:3")
+    outcome = run_seed(1, only=())
+    text = command_of(type(outcome)(1, "invariant-4", "", faults, outcome.events, outcome.seconds))
+
+    assert faults_of(text.split("'")[1]) == faults
+
+
+def test_a_campaign_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "TOGETHER", 4)
+    file = tmp_path / "campaign.jsonl"
+    begun = Campaign(0, 6, file).run(1, lambda progress: None)
+    assert begun.runs == 6
+    first, _ = file.read_text("utf-8").splitlines()
+    file.write_text(first + "\n", "utf-8")
+
+    half = Campaign(0, 6, file)
+
+    assert half.progress.runs == 4
+    assert half.run(1, lambda progress: None) == begun
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.jsonl"
+    file.write_text('{"start": 0}\n', "utf-8")
+
+    with pytest.raises(InputError, match=r"campaign\.jsonl:1"):
+        Campaign(0, 50, file)
+
+
+def test_named_faults_are_of_one_run() -> None:
+    told = CliRunner().invoke(app, ["sim", "faults", "--runs", "2", "--only", "kill:1"])
+
+    assert told.exit_code == 2
