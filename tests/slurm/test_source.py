@@ -25,7 +25,7 @@ ORDERS = SchedulerOrders(
     close=("n1", "n2"),
     open=("n3",),
     remove=("n1", "dyn", "cloud"),
-    requeue=("7", "11_2"),
+    requeue=("7", "?n1", "11_2"),
 )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.slurm.made import NOW, SECONDS, Slurm, job, node, running
+from tests.slurm.made import CONFIG, NOW, SECONDS, Slurm, job, node, running
 from xce.adapters.schedulers.slurm.build import View
 from xce.domain.cluster.resreq.reading import parse
 from xce.domain.formats.session_result import ReasonKind
@@ -497,3 +497,30 @@ def test_a_job_of_two_readings_is_counted_once_as_the_newer_one_has_it() -> None
     assert [one.id for one in view.snapshot.running] == ["1"]
     assert [one.id for one in view.snapshot.pending] == ["2"]
     assert demand_of(view) == 0
+
+
+def test_a_node_that_is_busy_with_a_job_we_are_not_shown_is_neither_idle_nor_full() -> None:
+    slurm = Slurm([job(1, cpus=4)], [node("n1", state="allocated", alloc_cpus=4)])
+    view = slurm.view()
+
+    assert [(one.id, one.hosts[0].uses) for one in view.snapshot.running] == [("?n1", {})]
+    assert view.snapshot.hosts[0].idle_since is None
+    assert demand_of(view) == 0
+    assert view.troubles == ()
+    slurm.text["config"] = f"{CONFIG}PrivateData = jobs,usage\n"
+    assert "PrivateData hides jobs" in str(slurm.view().troubles[0][1])
+
+
+def test_a_job_without_a_priority_is_not_held() -> None:
+    assert not one(priority=None).held
+    assert one(priority=0).held
+
+
+def test_cpus_that_are_not_in_their_field_are_taken_from_the_request() -> None:
+    assert one(cpus=None, tres_req_str="cpu=6,node=1").resreq == "rusage[slots=6, mem=600MiB]"
+
+
+def test_a_job_for_at_most_so_many_nodes_is_spread_no_wider() -> None:
+    found = one(cpus=4, tasks=4, node_count=2, max_nodes=2, tres_req_str="cpu=4,node=1")
+
+    assert found.resreq == "rusage[mem=100MiB] span[ptile=2]"

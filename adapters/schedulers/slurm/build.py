@@ -42,6 +42,8 @@ from xce.domain.formats.snapshot import (
 )
 
 _WAITED: Final = re.compile(r"(?:^|[,?])(\w+)(?::(\d+(?:_(?:\d+|\*))?))?", re.ASCII)
+#: Begins the id of what keeps a node busy and is not shown to us.
+UNSEEN: Final = "?"
 #: Elements of arrays and jobs of one view: more are named, and left out.
 JOBS_MAX: Final = 2_000_000
 #: Tasks of one job.
@@ -102,7 +104,7 @@ class _Builder:
 
     def view(self) -> View:
         hosts = self._hosts.all()
-        running = tuple(self._running(hosts))
+        running = (*self._running(hosts), *self._unseen())
         waiting = [job for job in self._readings.jobs if job.is_waiting]
         for job in waiting:
             self._queue(job)
@@ -187,6 +189,32 @@ class _Builder:
                     "array": _element(job, job.array_index) if job.array_id else None,
                 },
             )
+
+    def _unseen(self) -> Iterator[RunningJob]:
+        """Yield something that keeps a node busy whose own counts say so, though no job that we are shown is there.
+
+        Such a job has ended since, or is hidden from us. It takes nothing of the node by our count, so that nobody asks for a host in its
+        stead; but a node with it is neither idle nor empty.
+        """
+        for node in self._hosts.unseen():
+            yield built(
+                RunningJob,
+                {
+                    "id": f"{UNSEEN}{node}",
+                    "user": "nobody",
+                    "project": "default",
+                    "queue": "unknown",
+                    "started": None,
+                    "hosts": (built(HostUse, {"name": node, "tasks": 1, "uses": {}}),),
+                    "shared": {},
+                    "exclusive": False,
+                    "run_limit": None,
+                    "array": None,
+                },
+            )
+            if self._readings.settings.jobs_are_private:
+                message = f"PrivateData hides jobs, so that node {node} is busy with none: read as an operator"
+                self._troubles.append(("scontrol show config", Problem(message)))
 
     def _held_licences(self, job: JobFact) -> dict[str, int]:
         try:
@@ -293,7 +321,7 @@ class _Builder:
             "user": job.user or "nobody",
             "project": job.account or "default",
             "queue": self._queue(job),
-            "priority": job.priority,
+            "priority": job.priority or 0,
             "submitted": job.submitted,
             "tasks": tasks,
             "resreq": asked.resreq,

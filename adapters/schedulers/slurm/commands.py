@@ -14,6 +14,9 @@ _PLAIN: Final = {
     "SLURM_TIME_FORMAT": "standard",
     "SLURM_BITSTR_LEN": "0",
     "LC_ALL": "C",
+    "SQUEUE_ALL": "1",  # what is in hidden partitions holds nodes too
+    "SINFO_ALL": "1",
+    "SCONTROL_ALL": "1",
 }
 _OWN_PREFIXES: Final = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SLURM_CLUSTERS", "SLURM_DEBUG")
 

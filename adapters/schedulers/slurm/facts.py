@@ -58,7 +58,7 @@ class JobFact:
     reason: str
     words: str
     dependency: str
-    priority: int
+    priority: int | None
     submitted: datetime | None
     eligible: datetime | None
     started: datetime | None
@@ -193,6 +193,7 @@ class SettingFacts:
     memory_counts: bool = True
     cores_count: bool = True
     limits_hold: bool = True
+    jobs_are_private: bool = False
 
 
 @dataclass(frozen=True, slots=True)

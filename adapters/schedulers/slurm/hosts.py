@@ -65,6 +65,14 @@ class Hosts:
         busy = self._busy
         return tuple(self._host(node, until.get(node.name), busy) for node in self.nodes.values())
 
+    def unseen(self) -> list[str]:
+        """Return the nodes that are busy by their own counts and have no job that is shown."""
+        return [
+            node.name
+            for node in self.nodes.values()
+            if node.cpus_used and node.name not in self._busy
+        ]
+
     # ---------------------------------------------------------------------- one
     def _host(self, node: NodeFact, until: datetime | None, busy: set[str]) -> Host:
         attributes: dict[str, bool | str] = {

@@ -93,7 +93,8 @@ def _job(fields: Fields, states: frozenset[str]) -> JobFact:
         wanted
     ):  # the count alone may be Slurm's own guess of how many it takes
         node_count = int(wanted)
-    cpus = fields.whole("cpus") or 1
+    told = asked.get("cpu", "")
+    cpus = fields.whole("cpus") or (int(told) if told.isdigit() else 1)
     tasks = fields.whole("tasks") or 1
     for name, amount in (("cpus", cpus), ("tasks", tasks), ("node_count", node_count)):
         if amount >= _BIG:
@@ -118,7 +119,7 @@ def _job(fields: Fields, states: frozenset[str]) -> JobFact:
         reason=fields.text("state_reason"),
         words=fields.text("state_description"),
         dependency=fields.text("dependency"),
-        priority=fields.whole("priority") or 0,
+        priority=fields.whole("priority"),
         submitted=fields.time("submit_time"),
         eligible=fields.time("eligible_time"),
         started=fields.time("start_time"),

@@ -223,6 +223,7 @@ def settings_of_text(output: str) -> SettingFacts:
         version=text.value(found.get("SLURM_VERSION")),
         memory_counts="MEMORY" in parameters,
         cores_count="CORE" in parameters or "SOCKET" in parameters,
+        jobs_are_private="jobs" in found.get("PrivateData", "").replace(",", " ").split(),
         limits_hold=bool(enforced & {"limits", "qos", "safe", "all"}),
     )
 

@@ -137,6 +137,11 @@ def _layout(job: JobFact, threads: int) -> tuple[int, int, str, int]:
         if on_one * (nodes - 1) >= tasks:
             raise CannotTellError(f"{tasks} tasks do not spread over {nodes} nodes in equal parts")
         return tasks, each, _tiles(on_one), on_one
+    if (
+        job.max_nodes and tasks > job.max_nodes
+    ):  # at most so many nodes: so many tasks on each will do
+        on_one = -(-tasks // job.max_nodes)
+        return tasks, each, _tiles(on_one), on_one
     return tasks, each, "", 1
 
 

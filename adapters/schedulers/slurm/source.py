@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from xce.adapters.schedulers.slurm.build import View, view_of
+from xce.adapters.schedulers.slurm.build import UNSEEN, View, view_of
 from xce.adapters.schedulers.slurm.commands import Commands, Run
 from xce.adapters.schedulers.slurm.differences import Differences
 from xce.adapters.schedulers.slurm.facts import NodeFact, Readings
@@ -168,7 +168,7 @@ def commands_of(orders: SchedulerOrders, nodes: Sequence[NodeFact]) -> list[tupl
     for way, several in by_way.items():
         for names in _parts(several):
             made.append((*_update(names), *way))
-    for jobs in _parts(orders.requeue):
+    for jobs in _parts([job for job in orders.requeue if not job.startswith(UNSEEN)]):
         made.append(("scontrol", "requeue", jobs))
     return made
 
