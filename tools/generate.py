@@ -29,10 +29,13 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_reasons
     import generate_rest
     import generate_roles
+    import generate_scenario
     import generate_schemas
+    import generate_workloads
 
     modules = (
         generate_schemas,
+        generate_workloads,
         generate_cli,
         generate_configuration,
         generate_demand_picture,
@@ -44,6 +47,7 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
         generate_reasons,
         generate_rest,
         generate_roles,
+        generate_scenario,
     )
     return [module.pages for module in modules]
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, cast
@@ -22,6 +22,7 @@ from xce.domain.formats.config import (
     SimulationConfig,
     WorkloadConfig,
 )
+from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import AskRate, Budget, StandingMinimum
 from xce.domain.formats.provider import (
     Billing,
@@ -31,7 +32,16 @@ from xce.domain.formats.provider import (
     ResourceOffer,
     TemplateOffer,
 )
-from xce.domain.formats.simulated_provider import Behaviour, Delay, LeadTimes, OutsideUse, Refusal
+from xce.domain.formats.simulated_provider import (
+    Behaviour,
+    Delay,
+    LeadTimes,
+    OutsideUse,
+    Refusal,
+    TakeBacks,
+    TemplateBehaviour,
+    Throttle,
+)
 from xce.domain.formats.snapshot import Group, Limit, Queue, Quota, Settings
 from xce.domain.formats.workload_rules import CutRule, LicencePeak, LicenceRule, ScaleRule
 from xce.domain.values import write_duration
@@ -60,6 +70,9 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("a delay, such as providers[].simulation.lead_time.boot", Delay),
     ("providers[].simulation.refusals[]", Refusal),
     ("providers[].simulation.outside_use.RESOURCE[]", OutsideUse),
+    ("providers[].simulation.throttle", Throttle),
+    ("providers[].simulation.take_backs", TakeBacks),
+    ("providers[].simulation.templates.TEMPLATE", TemplateBehaviour),
     ("workload", WorkloadConfig),
     ("workload.memory", MemoryRule),
     ("workload.licences[]", LicenceRule),
@@ -71,6 +84,7 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("policy.standing[]", StandingMinimum),
     ("policy.budgets[]", Budget),
     ("policy.budgets[].max_asked", AskRate),
+    ("lifecycle", LifecycleSettings),
     ("driver", DriverConfig),
 )
 
@@ -81,6 +95,7 @@ MEANING: Final[dict[str, str]] = {
     "SimulationConfig.workload": "how a trace becomes jobs",
     "SimulationConfig.session": "how sessions decide",
     "SimulationConfig.policy": "what may be bought and kept",
+    "SimulationConfig.lifecycle": "how what was asked for is followed, and what becomes of what nobody owns",
     "SimulationConfig.driver": "seed and intervals of virtual time",
     "ClusterConfig.hosts": "groups of own hosts",
     "ClusterConfig.shared": "cluster-wide countable resources, such as licences",
@@ -141,8 +156,18 @@ MEANING: Final[dict[str, str]] = {
     "Refusal.code": "stable reason, as providers give it",
     "Refusal.why": "for people",
     "Refusal.retry_after": "when it may be asked again; null: it does not say",
+    "Throttle.calls": "so many calls",
+    "Throttle.per": "within so long",
+    "TemplateBehaviour.lead_time": "how long its hosts really take",
+    "TemplateBehaviour.return_time": "from the return until the machine is gone and costs no more",
+    "TemplateBehaviour.boot_failure": "of its machines, fails instead of booting",
+    "TemplateBehaviour.never_join": "of its machines, boots and never joins",
+    "TemplateBehaviour.take_backs": "what the provider takes back by itself",
+    "OutsideUse.start": "when it begins",
     "OutsideUse.amount": "units that others hold from then on",
     "WorkloadConfig.memory": "how the memory column is read",
+    "WorkloadConfig.cut": "which part of the jobs",
+    "WorkloadConfig.scale": "how the jobs are changed",
     "WorkloadConfig.licences": "shares of the jobs that need tokens",
     "MemoryRule.unit": "of a number in the trace",
     "MemoryRule.scope": "whether it is of each processor or of the whole job",
@@ -207,9 +232,12 @@ Second 0 of the trace is `driver.time_zero`, else what the header says (`UnixSta
 
 ## What a simulated provider does
 
-It answers an ask at once: accepted, or refused by a rule of `refusals`, by its `capacity`, or because others hold the tokens (`outside_use`). After `lead_time.lag` the machine
+It answers an ask at once: accepted, or refused by a rule of `refusals`, by its `capacity`, or because others hold the tokens (`outside_use`); a rule with `late`
+accepts, and brings nothing in the end. `throttle` answers "too many requests"; of `lost_answers` nothing is heard although the ask is carried out. After `lead_time.lag` the machine
 exists and costs; after `lead_time.boot` it is a success, or, by `boot_failure`, a failure that leaves nothing; after `lead_time.join` it joins the
 cluster, unless it is one of the `never_join`. Tokens come after `lead_time.lag`. A return ends after `return_time`.
+What it says of a request may lag behind (`answer_delay`), a failed machine may stay and cost until it is given back (`failed_stay`), and machines may be
+taken back with or without a word (`take_backs`).
 
 All chances are drawn from `driver.seed`, the provider's name and the id of the request, never from the order of calls: the same request meets the same luck
 in another run, whatever else has changed. A tag that is asked again gets the answer it got.
@@ -254,6 +282,8 @@ def _type(found: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return _referred(found["$ref"], schema)
     if "enum" in found or "const" in found:
         return _values(found.get("enum", [found.get("const")]))
+    if "oneOf" in found:
+        return "see below"
     if "anyOf" in found:
         branches = [branch for branch in found["anyOf"] if branch.get("type") != "null"]
         kinds = {str(branch.get("type")) for branch in branches}
@@ -326,6 +356,8 @@ def _written(value: object) -> str:
     match value:
         case timedelta():
             return write_duration(value)
+        case datetime():
+            return f"{value:%Y-%m-%dT%H:%M:%SZ}"
         case Decimal():
             return format(value, "f")
         case Enum():

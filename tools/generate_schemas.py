@@ -9,6 +9,7 @@ from xce.domain.formats.delta import Delta
 from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.provider_messages import MESSAGES
+from xce.domain.formats.scenario import Scenario, ScenarioResult
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.formats.snapshot import Snapshot
@@ -21,6 +22,8 @@ FORMATS: dict[str, type[BaseModel]] = {
     "xce.decisions.1": Decisions,
     "xce.provider-description.2": ProviderDescription,
     "xce.simulation.1": SimulationReport,
+    "xce.scenario.1": Scenario,
+    "xce.scenario-result.1": ScenarioResult,
 }
 
 FORMATS.update({f"xce.provider.{s}.input.2": given for s, (given, _) in MESSAGES.items()})
