@@ -60,7 +60,7 @@ soak: $(READY) ## all tests with many more examples, kills, failovers and calls 
 campaign: $(READY) ## 100,000 runs under seeded failure (an hour on two cores; goes on where it was)
 	$(BIN)/xce sim faults --runs 100000 --file .campaign.jsonl
 
-BENCHMARKS := resreq demand traces projections log audit lmstat provisioner
+BENCHMARKS := resreq demand traces projections log audit lmstat provisioner slurm
 
 bench: $(READY) ## run the benchmarks and print ratios
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
