@@ -15,6 +15,8 @@ from xce.domain.formats.comparison import RunOutcome
 from xce.replay.workloads.workload import Workload
 
 CONNECT_TIMEOUT_S: Final = 30
+#: Where a Dask scheduler listens, if nothing else is said.
+SCHEDULER_PORT: Final = 8786
 
 
 def on_dask(
@@ -29,10 +31,9 @@ def on_dask(
     if find_spec("distributed") is None:
         raise InputError.of("--dask", "needs Dask; install it with: pip install 'xce[dask]'")
     distributed: Any = import_module("distributed")
+    _require_address(address)
     try:
         client: Any = distributed.Client(address, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
-    except ValueError as error:
-        raise InputError.of("--dask", f"{address!r} is no address: {error}") from None
     except OSError as error:  # TimeoutError is one
         raise TransientError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
@@ -51,6 +52,17 @@ def on_dask(
                 yield RunOutcome.from_json(future.result(), run.key)
             else:
                 yield Failed(run, f"{future.status}: {future.exception()}")
+
+
+def _require_address(address: str) -> None:
+    """Check an address before anything is made of it: a client that cannot begin takes long to end."""
+    addressing: Any = import_module("distributed.comm.addressing")
+    try:
+        scheme, place = addressing.parse_address(address)
+        if scheme in ("tcp", "tls"):
+            addressing.parse_host_port(place, SCHEDULER_PORT)
+    except ValueError as error:
+        raise InputError.of("--dask", f"{address!r} is no address: {error}") from None
 
 
 def _carry_out(run: Run, workload: Workload) -> str:

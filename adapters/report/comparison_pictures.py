@@ -81,7 +81,7 @@ def _spent(runs: Sequence[RunOutcome], when: Span, name: str) -> Picture:
                 run.curves.spent_times, spent, color=colour(place), linestyle=_style(place),
                 linewidth=1.5, label=letter(place),
             )  # fmt: skip
-        finish(axes, "spent so far", when, top=top)
+        finish(axes, "spent", when, top=top)
         return Picture("Cost over time", "Money spent from the beginning.", canvas.svg())
 
 

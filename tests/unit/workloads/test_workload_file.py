@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -69,18 +70,39 @@ def test_the_head_of_a_workload_keeps_what_was_left_out() -> None:
     assert WORK.head(None) is WORK.head(2) is WORK
 
 
+def without_the_last(lines: list[str]) -> list[str]:
+    return lines[:-1]
+
+
+def with_the_last_twice(lines: list[str]) -> list[str]:
+    return [*lines, lines[-1]]
+
+
+def out_of_order(lines: list[str]) -> list[str]:
+    return [lines[0], lines[1].replace('"submit":5', '"submit":9'), lines[2]]
+
+
+def with_an_empty_job(lines: list[str]) -> list[str]:
+    return [lines[0], "{}\n", lines[2]]
+
+
+def without_any(lines: list[str]) -> list[str]:
+    return lines[:0]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lines: lines[:-1], "has 1 jobs; its first line says 2"),
-        (lambda lines: [*lines, lines[-1]], "w:4: job j2 is also in line 3"),
-        (lambda lines: [lines[0], lines[1].replace('"submit":5', '"submit":9'), lines[2]], "w:3: was submitted before"),
-        (lambda lines: [lines[0], "{}\n", lines[2]], "w:2: id"),
-        (lambda lines: [], "is empty"),
+        (without_the_last, "has 1 jobs; its first line says 2"),
+        (with_the_last_twice, "w:4: job j2 is also in line 3"),
+        (out_of_order, "w:3: was submitted before"),
+        (with_an_empty_job, "w:2: id"),
+        (without_any, "is empty"),
     ],
-)  # fmt: skip
-def test_a_damaged_file_is_refused_with_its_line(change: object, message: str) -> None:
-    assert callable(change)
+)
+def test_a_damaged_file_is_refused_with_its_line(
+    change: Callable[[list[str]], list[str]], message: str
+) -> None:
     with pytest.raises(InputError) as caught:
         from_lines(change(list(to_lines(WORK))), "w")
 
