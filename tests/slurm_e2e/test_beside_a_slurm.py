@@ -7,6 +7,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from tools.slurm_lab.site import DAEMONS, OTHERS, OURS, OWNED, Site
@@ -104,7 +105,7 @@ def a_job_lands_between_idle_and_drain(story: Story) -> str:
 
     for _ in range(10):
         first = story.submit(0, "-C", "small")
-        story.until(lambda job=first: story.ended(job), "a job brings a host")
+        story.until(partial(story.ended, first), "a job brings a host")
         story.until(lambda: draining() is not None, "it is to go", every_s=0.02)
         scheduler.send_signal(signal.SIGSTOP)
         instance = draining()
@@ -115,7 +116,7 @@ def a_job_lands_between_idle_and_drain(story: Story) -> str:
             if story.nodes().get(node) != "idle":  # drained already: once more
                 continue
             late = story.submit(4, "-C", "small", "-w", node)
-            story.until(lambda job=late: story.runs(job), "it has started there")
+            story.until(partial(story.runs, late), "it has started there")
             assert story.site.instances()[instance] == "draining"
             return late
         finally:

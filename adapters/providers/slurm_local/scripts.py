@@ -168,7 +168,7 @@ class SlurmLocal:
             self._state.next += 1
             self._state.machines[machine] = {
                 "node": node, "template": wanted, "tag": tag, "launched": self._now,
-                "pid": None, "named": False, "ending": "", "gone": False,
+                "pid": None, "ending": "", "gone": False,
             }  # fmt: skip
             machines.append(machine)
         self._state.requests[request] = {"tag": tag, "machines": machines}
@@ -302,23 +302,27 @@ class SlurmLocal:
                     self._keep()
                 if known["ending"]:
                     self._end(known)
-                elif not known["named"]:
-                    self._name(machine, known)
             except SlurmError as error:  # later, then
                 print(f"{machine}: {error}", file=sys.stderr)
+        try:
+            self._name()
+        except SlurmError as error:
+            print(error, file=sys.stderr)
 
     def _launch(self, known: dict[str, Any]) -> None:
         node = known["node"]
         known["pid"] = self._slurm.daemon_of(node) or self._slurm.start(node)
         self._keep()
 
-    def _name(self, machine: str, known: dict[str, Any]) -> None:
-        """Write into the node which machine it is, as soon as it has registered."""
-        if self._slurm.nodes().get(known["node"], {}).get("State", "FUTURE").startswith("FUTURE"):
-            return
-        self._slurm.update(known["node"], f"comment={OURS}{machine}")
-        known["named"] = True
-        self._keep()
+    def _name(self) -> None:
+        """Write into each node that has registered which machine it is; a slurmctld that was killed may have forgotten."""
+        live = {m: one["node"] for m, one in self._state.machines.items() if not one["gone"] and not one["ending"]}  # fmt: skip
+        shown = self._slurm.nodes() if live else {}
+        for machine, node in live.items():
+            record = shown.get(node, {})
+            registered = not record.get("State", "FUTURE").startswith("FUTURE")
+            if registered and record.get("Comment") != f"{OURS}{machine}":
+                self._slurm.update(node, f"comment={OURS}{machine}")
 
     def _end(self, known: dict[str, Any]) -> None:
         """End a machine and all that runs on it, then make its record FUTURE again."""

@@ -192,6 +192,9 @@ def test_a_machine_says_in_slurm_which_one_it_is(provider: Provider, cluster: Cl
     assert [cluster.records[one["name"]]["Comment"] for one in machines] == [
         f"xce:{one['machineId']}" for one in machines
     ]
+    cluster.records["small1"]["Comment"] = ""  # a slurmctld that was killed has forgotten
+    provider.call("listMachines")
+    assert cluster.records["small1"]["Comment"] == f"xce:{machines[0]['machineId']}"
 
 
 def test_the_same_tag_makes_nothing_new_and_what_is_full_refuses(
