@@ -1,6 +1,8 @@
 """``xce session FILE``: one scheduling session over a snapshot file."""
 
-from collections.abc import Iterable, Sequence
+import gc
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -56,11 +58,24 @@ def session(text: str | bytes, source: str, *, trace: bool = False) -> SessionRe
         AllocatorError: an allocator that a job names cannot be used.
         InputError: the text is no snapshot, or a requirement in it cannot be read; the source is ``source``.
     """
-    snapshot = Snapshot.from_json(text, source)
+    with _no_collection():
+        snapshot = Snapshot.from_json(text, source)
+        try:
+            return run_session(snapshot, trace=trace, allocators=allocators_for(snapshot))
+        except InputError as error:
+            raise InputError(source, error.problems) from None
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Let Python look for no cycles meanwhile: a session makes none, and a large one is all objects that stay."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
-        return run_session(snapshot, trace=trace, allocators=allocators_for(snapshot))
-    except InputError as error:
-        raise InputError(source, error.problems) from None
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def expanded(result: SessionResult) -> SessionResult:

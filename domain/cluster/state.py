@@ -7,12 +7,21 @@ many equal jobs cheap without changing what is found.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Final, Self
 
 from xce.domain.cluster.hosts import HostList
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Guarantee, Meters, PlacedUse, Share
 from xce.domain.cluster.requests import Amounts, Request, Selector
+from xce.domain.cluster.stretches import Stretches, first_of
+from xce.domain.cluster.view import View
+
+#: Of fewer hosts than these each is looked at.
+_FEW: Final = 48
+#: After more returns of amounts than these everything is looked at anew.
+_MANY: Final = 200
+#: So many are listed.
+_LISTED: Final = 10_000
 
 #: User and run limit, each None where no host asks for it.
 Admission = tuple[str | None, timedelta | None]
@@ -94,39 +103,6 @@ class Ground:
         return known
 
 
-class View:
-    """The hosts of one scope in one state, in the order in which requests try them.
-
-    Attributes:
-        hosts: places of hosts.
-        seen: how many hosts of the state were looked at.
-        cursors: by amounts, or by the bucket of a part that limits about hosts may refuse, a position in
-            ``hosts`` before which no host takes it.
-        groups: with ``same``, the hosts of each value, by their first host; else ``hosts`` alone.
-    """
-
-    __slots__ = ("cursors", "groups", "hosts", "matching", "seen")
-
-    def __init__(self, matching: list[int], seen: int) -> None:
-        #: In host order; the same list as ``hosts`` where the request has no order of its own.
-        self.matching = matching
-        self.hosts = matching
-        self.groups: list[list[int]] = [matching]
-        self.seen = seen
-        self.cursors: dict[object, int] = {}
-
-    def copy(self) -> "View":
-        """Return a copy that changes for itself."""
-        made = View(self.matching[:], self.seen)
-        if self.hosts is not self.matching:
-            made.hosts = self.hosts[:]
-            made.groups = [made.hosts]
-        if len(self.groups) != 1 or self.groups[0] is not self.hosts:
-            made.groups = [group[:] for group in self.groups]
-        made.cursors = self.cursors.copy()
-        return made
-
-
 class State:
     """Free amounts of hosts and meters at one moment.
 
@@ -135,12 +111,13 @@ class State:
         names: how lists of hosts in limits name each host; None: they do not.
         free: a column of free amounts for each resource.
         left: what is left of each meter, by its number.
+        looked_at: hosts that had room and were compared, a measure of the work done.
         busy: hosts that have a job; ``shut``: those that an exclusive job has.
     """
 
     __slots__ = (
-        "_views", "busy", "count", "free", "granted", "ground", "kinds", "left", "names", "placed", "shut",
-        "waiting",
+        "_views", "_went_up", "busy", "count", "free", "granted", "ground", "kinds", "left", "looked_at", "names", "placed",
+        "shut", "waiting",
     )  # fmt: skip
 
     def __init__(self, ground: Ground) -> None:
@@ -159,6 +136,9 @@ class State:
         self.granted: list[int] = [0] * len(ground.guarantees)
         self.waiting: list[dict[object, int]] = [{} for _ in ground.guarantees]
         self._views: list[View | None] = []
+        self.looked_at = 0
+        #: Places at which amounts went up again, in the order in which that happened.
+        self._went_up: list[int] = []
 
     @classmethod
     def of(
@@ -183,10 +163,13 @@ class State:
         made.granted = granted
         made.waiting = [{} for _ in ground.guarantees]
         made._views = []
+        made._went_up = []
+        made.looked_at = 0
         return made
 
     def copy(self) -> "State":
         """Return a copy that changes for itself; who waits is not copied."""
+        self._catch_up_all()
         made = State.__new__(State)
         made.ground = self.ground
         made.count = self.count
@@ -200,6 +183,8 @@ class State:
         made.granted = self.granted[:]
         made.waiting = [{} for _ in self.waiting]
         made._views = [None if view is None else view.copy() for view in self._views]
+        made._went_up = []
+        made.looked_at = 0
         return made
 
     # hosts
@@ -257,25 +242,7 @@ class State:
         for view in self._views:
             if view is None or view.seen <= left:
                 continue
-            view.seen = left
-            matching = view.matching
-            if not matching or matching[-1] < left:
-                continue
-            while matching and matching[-1] >= left:
-                matching.pop()
-            is_grouped = len(view.groups) != 1 or view.groups[0] is not view.hosts
-            if view.hosts is not matching:
-                view.hosts[:] = [place for place in view.hosts if place < left]
-                view.cursors.clear()
-            if is_grouped:
-                view.groups = [
-                    kept for group in view.groups if (kept := [p for p in group if p < left])
-                ]
-            else:
-                size = len(view.hosts)
-                for amounts, position in view.cursors.items():
-                    if position > size:
-                        view.cursors[amounts] = size
+            view.cut(left)
 
     def view(self, scope: Scope) -> View:
         """Return the hosts of a scope, all that were added so far included."""
@@ -286,35 +253,25 @@ class State:
         view = views[number]
         if view is None:
             view = views[number] = View(scope.base(self.ground)[:], len(self.ground.hosts.hosts))
-            self._arrange(view, scope.selector)
+            if scope.selector.order or scope.selector.same:
+                view.arrange(scope.selector, self._all_kinds())
         if view.seen < self.count:
             self._extend(view, scope)
         return view
 
     def _extend(self, view: View, scope: Scope) -> None:
         real = len(self.ground.hosts.hosts)
-        kinds, matches = self.kinds, scope.selector.matches
+        kinds, selector = self.kinds, scope.selector
+        matches = selector.matches
         more = [place for place in range(view.seen, self.count) if matches(kinds[place - real])]
         view.seen = self.count
         if more:
-            view.matching.extend(more)
-            self._arrange(view, scope.selector)
+            view.extend(more, selector, kinds, real)
+            if selector.order:
+                view.arrange(selector, self._all_kinds())
 
-    def _arrange(self, view: View, selector: Selector) -> None:
-        if not selector.order and not selector.same:
-            return
-        if selector.order:
-            kinds = [*self.ground.hosts.kinds, *self.kinds]
-            view.hosts = selector.in_order(view.matching, kinds)
-            view.cursors.clear()
-        view.groups = [view.hosts]
-        if selector.same:
-            groups: dict[object, list[int]] = {}
-            for place in view.hosts:
-                value = selector.same_value(self.kind(place))
-                if value is not None:
-                    groups.setdefault(value, []).append(place)
-            view.groups = list(groups.values())
+    def _all_kinds(self) -> list[HostKind]:
+        return [*self.ground.hosts.kinds, *self.kinds]
 
     # amounts
 
@@ -341,42 +298,67 @@ class State:
         free = self.free
         for (resource, _), amount in zip(amounts, before, strict=True):
             free[resource][place] = amount
+        self._went_up.append(place)
+        if len(self._went_up) > _LISTED:
+            self._catch_up_all()
 
     def first_fit(
         self, hosts: Sequence[int], start: int, amounts: Amounts, barred: Collection[int]
     ) -> int:
         """Return the first position from ``start`` on whose host has the amounts and is not barred, or -1."""
-        if len(amounts) == 2:
-            (name, wanted), (other_name, other_wanted) = amounts
-            column, other = self.column(name), self.column(other_name)
-            for position in range(start, len(hosts)):
-                place = hosts[position]
-                if (
-                    column[place] >= wanted
-                    and other[place] >= other_wanted
-                    and (not barred or place not in barred)
-                ):
-                    return position
-            return -1
-        if len(amounts) == 1:
-            ((name, wanted),) = amounts
-            column = self.column(name)
-            for position in range(start, len(hosts)):
-                place = hosts[position]
-                if column[place] >= wanted and (not barred or place not in barred):
-                    return position
-            return -1
         rows = [(self.column(name), wanted) for name, wanted in amounts]
-        for position in range(start, len(hosts)):
-            place = hosts[position]
-            if barred and place in barred:
-                continue
-            for column, wanted in rows:
-                if column[place] < wanted:
-                    break
-            else:
-                return position
-        return -1
+        return first_of(hosts, start, len(hosts), rows, barred)
+
+    def first_fit_of(
+        self, stretches: Stretches, start: int, amounts: Amounts, barred: Collection[int]
+    ) -> int:
+        """Return the same for a list of hosts of a view, without looking at all that have no room."""
+        hosts = stretches.hosts
+        if len(hosts) - start < _FEW or not amounts:
+            return self.first_fit(hosts, start, amounts, barred)
+        self._catch_up(stretches)
+        mark = 0 if barred is self.shut else 1 if barred is self.busy else None
+        return stretches.first_fit(start, amounts, self._columns(amounts), barred, mark)
+
+    def all_fits(
+        self, stretches: Stretches, amounts: Amounts, enough: int = 2**60
+    ) -> Sequence[int]:
+        """Return the hosts of a list that have the amounts and that no exclusive job has, in its order.
+
+        ``enough``: so many of them will do.
+        """
+        if not amounts:
+            return [place for place in stretches.hosts if place not in self.shut]
+        self._catch_up(stretches)
+        found = stretches.all_fits(amounts, self._columns(amounts), self.shut, enough)
+        self.looked_at += len(found)
+        return found
+
+    def _columns(self, amounts: Amounts) -> dict[str, list[int]]:
+        free = self.free
+        for name, _ in amounts:
+            if name not in free:
+                self.column(name)
+        return free
+
+    def _catch_up(self, stretches: Stretches) -> None:
+        """Drop what is no longer known of a list of hosts since amounts went up."""
+        went_up = self._went_up
+        if stretches.seen == len(went_up):
+            return
+        if stretches.in_order and len(went_up) - stretches.seen < _MANY:
+            stretches.went_up(went_up[stretches.seen :])
+        else:
+            stretches.forget()
+        stretches.seen = len(went_up)
+
+    def _catch_up_all(self) -> None:
+        for view in self._views:
+            if view is not None:
+                for stretches in view.all_stretches():
+                    self._catch_up(stretches)
+                    stretches.seen = 0
+        self._went_up.clear()
 
     def total_free(self, resource: str) -> int:
         """Return what is free of a resource: of the shared resource, or on open hosts together."""

@@ -94,7 +94,12 @@ class Pass:
 
     def _on_what_is_there(self, job: JobClass) -> Placed | None:
         """Return a place without new hosts; none is looked for where not even the room of all hosts would do."""
-        if len(job.alternatives) == 1 and len(job.alternatives[0].parts) == 1 and job.least > 1:
+        if (
+            len(job.alternatives) == 1
+            and len(job.alternatives[0].parts) == 1
+            and job.least > 1
+            and not _needs_one_host(job)
+        ):
             part = job.alternatives[0].parts[0]
             tasks = part.tasks or job.least
             if self._room_there(job, part, tasks) < tasks:
@@ -246,7 +251,7 @@ class Pass:
             return used if is_met else None
         if _may_share_one_host(job):
             used = self._on_one_host(job, offer)
-            if used is not None:
+            if used is not None or _needs_one_host(job):
                 return used
         most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
         least = self._least(job, [offer])
@@ -290,6 +295,8 @@ class Pass:
         """Return whether all hosts that are there and all new ones together are too few, however a job is split."""
         if len(job.alternatives) != 1 or len(job.alternatives[0].parts) != 1:
             return False
+        if _needs_one_host(job):
+            return False
         part = job.alternatives[0].parts[0]
         tasks = part.tasks or job.least
         room = self._room_there(job, part, tasks)
@@ -302,7 +309,8 @@ class Pass:
         """Return how many tasks of a job all hosts that are there would take, each as one bucket; at most ``tasks``."""
         key = (job, len(self.counted), self.core.count)
         if self._room_of[0] != key:
-            hosts = self.core.view(part.scope).hosts
+            view = self.core.view(part.scope)
+            hosts = self.core.all_fits(view.whole, part.request.bucket(1, first=False))
             rooms = Attempt(part, tasks, Context(job)).rooms(self.core, hosts, first=False)
             self._room_of = (key, min(tasks, sum(room for room in rooms if room > 0)))
         return self._room_of[1]
@@ -440,6 +448,11 @@ def _may_share_one_host(job: JobClass) -> bool:
         return False
     span = parts[0].request.span
     return not (span.one_task_a_host or span.ptile or parts[0].request.selector.same)
+
+
+def _needs_one_host(job: JobClass) -> bool:
+    """Return whether all tasks of a job go on one host that only room can refuse, or nowhere."""
+    return _may_share_one_host(job) and job.alternatives[0].parts[0].request.span.one_host
 
 
 def _missing(core: State, job: JobClass, alternative: Alternative) -> list[tuple[str, int]]:

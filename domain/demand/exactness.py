@@ -22,6 +22,10 @@ _REPEATS: Final = 4
 #: Of more hosts than these only so many of the last are looked at as so many tasks can be placed for.
 _PROVED_HOSTS: Final = 200
 _MOVES_MAX: Final = 10_000
+#: Looking at so many hosts with room is charged as one placement.
+_LOOKED_AT_FOR_ONE: Final = 100
+#: So many placements that are taken over are charged as one that is looked for.
+_KEPT_FOR_ONE: Final = 20
 
 
 class Prime:
@@ -29,12 +33,14 @@ class Prime:
 
     Attributes:
         spent: placements tried so far.
+        work: the same with all that goes with them.
         first_new: place of the first demanded host.
     """
 
     def __init__(self, base: State) -> None:
         self._base = base
         self.spent = 0
+        self.work = 0
         self.first_new = base.count
 
     def run(
@@ -48,14 +54,11 @@ class Prime:
 
         ``kept``: where the first jobs are placed, if that is known.
         """
-        core = self._base.copy()
-        for offer in order:
-            core.add_host(offer.kind)
-        for number, amount in counts.items():
-            core.left[number] += amount
+        core = self._with(order, counts)
         if core.ground.guarantees:
             core.waiting = waiting_classes(core, [(job.job, job.job_class) for job in jobs])
         placements: list[Placed] = []
+        self.work += len(kept) // _KEPT_FOR_ONE
         for placed in kept:
             for claim in placed.claims:
                 core.debit(claim.place, claim.amounts)
@@ -64,9 +67,11 @@ class Prime:
                 core.no_longer_waits(placed.job)
             placements.append(placed)
         for candidate in jobs[len(kept) :]:
-            self.spent += 1
             job = candidate.job_class
             given = place(core, job, job.least)
+            self.spent += 1
+            self.work += 1 + core.looked_at // _LOOKED_AT_FOR_ONE
+            core.looked_at %= _LOOKED_AT_FOR_ONE
             if given is None:
                 return Run(core, placements, candidate)
             commit(core, given)
@@ -74,6 +79,33 @@ class Prime:
                 core.no_longer_waits(job)
             placements.append(given)
         return Run(core, placements, None)
+
+    def parted(
+        self, jobs: Sequence[Candidate], order: Sequence[Offer], counts: Mapping[int, int]
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Return the jobs that start on S', and those that wait there; only where no guarantees are kept.
+
+        A job that waits takes nothing, so without it the others are placed the same.
+        """
+        core = self._with(order, counts)
+        starting: list[Candidate] = []
+        waiting: list[Candidate] = []
+        for candidate in jobs:
+            given = place(core, candidate.job_class, candidate.job_class.least)
+            if given is None:
+                waiting.append(candidate)
+                continue
+            commit(core, given)
+            starting.append(candidate)
+        return starting, waiting
+
+    def _with(self, order: Sequence[Offer], counts: Mapping[int, int]) -> State:
+        core = self._base.copy()
+        for offer in order:
+            core.add_host(offer.kind)
+        for number, amount in counts.items():
+            core.left[number] += amount
+        return core
 
     def settled(
         self,
@@ -207,39 +239,35 @@ class Tightening:
                 return
 
     def _drop_hosts(self) -> bool | None:
-        """Drop spare hosts; return whether there were any, None when the budget was spent."""
+        """Drop spare hosts; return whether there were any, None when the budget was spent.
+
+        Of many hosts the last are looked at first: without one of them most jobs stay where they are.
+        """
         dropped = False
-        keep = _Kept(self._prime.first_new, self.run.placements)
+        prime = self._prime
+        keep = _Kept(prime.first_new, self.run.placements)
+        lacking = _Lacking(prime.first_new, self.order, self.run)
+        work_limit = prime.work + _MOVES_MAX
         while True:
-            for at in _runs(self.order):
-                if self._prime.spent + len(self._jobs) > self._limit:
+            places = _runs(self.order)
+            are_many = len(self.order) > _PROVED_HOSTS
+            if are_many:
+                places.sort(reverse=True)
+            for at in places:
+                if prime.spent >= self._limit or (are_many and prime.work >= work_limit):
                     return None
-                if self._lacks_without(at):
+                if lacking.without(at):
                     continue
                 fewer = [*self.order[:at], *self.order[at + 1 :]]
-                settled = self._prime.settled(self._jobs, fewer, self.counts, keep.without(at))
+                settled = prime.settled(self._jobs, fewer, self.counts, keep.without(at))
                 if settled is not None:
                     self.order, dropped = fewer, True
                     self.counts, self.run = settled
-                    keep = _Kept(self._prime.first_new, self.run.placements)
+                    keep = _Kept(prime.first_new, self.run.placements)
+                    lacking = _Lacking(prime.first_new, self.order, self.run)
                     break
             else:
                 return dropped
-
-    def _lacks_without(self, at: int) -> bool:
-        """Return whether there is less of something without a host than the jobs take in all."""
-        first = self._prime.first_new
-        core, placements = self.run.core, self.run.placements
-        for placed in placements:
-            parts = placed.alternative.parts
-            if len(placed.job.alternatives) > 1 or any(part.request.host for part in parts):
-                return False
-        for name, total in self.order[at].kind.totals.items():
-            column = core.column(name)
-            used = total - column[first + at]
-            if used > 0 and used > sum(column) - column[first + at]:
-                return True
-        return False
 
     def _drop_hosts_of_simple_jobs(self, proof: PackedProof | None) -> bool | None:
         """The same where all jobs are simple, by filling hosts one after the other.
@@ -289,6 +317,34 @@ class Tightening:
                 self.counts, self.run = settled
                 dropped = True
         return dropped
+
+
+class _Lacking:
+    """Whether there is less of something without one new host than the jobs take in all."""
+
+    def __init__(self, first_new: int, order: Sequence[Offer], run: Run) -> None:
+        self._first_new = first_new
+        self._order = order
+        self._core = run.core
+        self._is_known = not any(
+            len(placed.job.alternatives) > 1
+            or any(part.request.host for part in placed.alternative.parts)
+            for placed in run.placements
+        )
+        self._free: dict[str, int] = {}
+
+    def without(self, gone: int) -> bool:
+        """Return whether it is so without this host; where that is not simply known, it is not."""
+        if not self._is_known:
+            return False
+        for name, total in self._order[gone].kind.totals.items():
+            column = self._core.column(name)
+            if name not in self._free:
+                self._free[name] = sum(column)
+            left = column[self._first_new + gone]
+            if total > left and total - left > self._free[name] - left:
+                return True
+        return False
 
 
 class _Kept:

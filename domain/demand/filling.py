@@ -164,10 +164,11 @@ class Filling:
                 continue
             seen.add((part.scope, amounts))
             view = core.view(part.scope)
-            at = core.first_fit(view.hosts, view.cursors.get(amounts, 0), amounts, core.shut)
+            start = view.cursors.get(amounts, 0)
+            at = core.first_fit_of(view.whole, start, amounts, core.shut)
             while at >= 0 and view.hosts[at] < real:
                 places.add(view.hosts[at])
-                at = core.first_fit(view.hosts, at + 1, amounts, core.shut)
+                at = core.first_fit_of(view.whole, at + 1, amounts, core.shut)
         return places
 
     def _next_host(self, job: int) -> tuple[Offer, list[int]] | None:

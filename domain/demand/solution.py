@@ -336,6 +336,9 @@ class Solver:
         """Count all jobs of a pass but those that S' leaves waiting, the first of them again and again."""
         catalog, left_out = self._pass(())
         jobs = [counted.candidate for counted in catalog.counted]
+        if not self._strict and not self.base.ground.guarantees:
+            jobs, waiting_jobs = self._prime.parted(jobs, catalog.opened, self._supply.headroom)
+            left_out += [(job, None) for job in waiting_jobs]
         while True:
             settled = self._prime.settled(jobs, catalog.opened, self._supply.headroom)
             if settled is not None:

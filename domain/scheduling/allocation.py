@@ -6,11 +6,12 @@ bucket by bucket the first host in host order that takes it, and at last the res
 the way, no debit stays on a host and no allocation on the attempt.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from enum import IntEnum
 
 from xce.domain.cluster.requests import Amounts
 from xce.domain.cluster.state import State
+from xce.domain.cluster.stretches import Stretches
 from xce.domain.scheduling.attempt import Allocation, Attempt, Claim
 from xce.domain.scheduling.explain import PendRecord, new_record
 from xce.domain.scheduling.plans import Allocator, Plan
@@ -105,8 +106,8 @@ def _search(core: State, allocator: Allocator, attempt: Attempt, claims: list[Cl
             if plan is None:
                 return False
             failed_at = 0
-            for hosts in core.view(part.scope).groups:
-                reached = _claim_all(core, attempt, plan, hosts, claims)
+            for group in core.view(part.scope).groups:
+                reached = _claim_all(core, attempt, plan, group, claims)
                 if reached == len(plan):
                     return True
                 _release(core, attempt, claims)
@@ -116,7 +117,7 @@ def _search(core: State, allocator: Allocator, attempt: Attempt, claims: list[Cl
 
 
 def _claim_all(
-    core: State, attempt: Attempt, plan: Plan, hosts: Sequence[int], claims: list[Claim]
+    core: State, attempt: Attempt, plan: Plan, group: Stretches, claims: list[Claim]
 ) -> int:
     """Claim a host for one bucket after the other; return how many found one."""
     part, context = attempt.part, attempt.context
@@ -125,9 +126,8 @@ def _claim_all(
     others: Collection[int] = core.busy if part.is_exclusive else core.shut
     barred: Collection[int] = others
     taken: set[int] | None = None
-    cursors = None
-    if part.stays_refused and not context.claims and not request.selector.same:
-        cursors = core.view(part.scope).cursors
+    view, hosts = core.view(part.scope), group.hosts
+    is_known = part.stays_refused and not context.claims and not request.selector.same
     position, last = -1, (0, False)
     for number, bucket in enumerate(plan):
         first = number == 0
@@ -136,19 +136,19 @@ def _claim_all(
         # Hosts that did not take a bucket of this size a moment ago do not take one now.
         start = position + 1 if last == size else 0
         cursor: object = None
-        if first and cursors is not None:
+        if first and is_known:
             cursor = (part, attempt.tasks, bucket) if part.placed else amounts
-            start = cursors.get(cursor, 0)
-        position = core.first_fit(hosts, start, amounts, barred)
+            start = view.cursors.get(cursor, 0)
+        position = core.first_fit_of(group, start, amounts, barred)
         metered: tuple[tuple[int, int], ...] = ()
         if not is_free:
             metered = attempt.metered(bucket, first=first)
             while position >= 0 and attempt.is_refused(
                 core, claims, (hosts[position], amounts), metered
             ):
-                position = core.first_fit(hosts, position + 1, amounts, barred)
-        if first and cursors is not None:
-            cursors[cursor] = position if position >= 0 else len(hosts)
+                position = core.first_fit_of(group, position + 1, amounts, barred)
+        if first and is_known:
+            view.remember(cursor, position if position >= 0 else len(hosts))
         if position < 0:
             return number
         last = size

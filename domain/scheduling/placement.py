@@ -189,10 +189,11 @@ def _start_one_task(core: State, job: JobClass) -> Placed | None:
         return None
     amounts = request.bucket(1, first=True)
     view = core.view(part.scope)
-    at = core.first_fit(view.hosts, view.cursors.get(amounts, 0), amounts, core.shut)
+    start = view.cursors.get(amounts, 0)
+    at = core.first_fit_of(view.whole, start, amounts, core.shut)
     if at < 0:
         return None
-    view.cursors[amounts] = at
+    view.remember(amounts, at)
     place = view.hosts[at]
     core.debit(place, amounts)
     core.busy.add(place)
@@ -234,8 +235,8 @@ def _most_of(core: State, job: JobClass, part: Part) -> int:
     attempt = Attempt(part, most, Context(job))
     rooms = [
         room
-        for hosts in core.view(part.scope).groups
-        for room in attempt.rooms(core, hosts, first=False)
+        for group in core.view(part.scope).groups
+        for room in attempt.rooms(core, group.hosts, first=False)
     ]
     if part.allocator is not None:
         return min(most, sum(rooms))

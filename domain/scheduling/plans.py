@@ -108,28 +108,10 @@ def _fixed(core: State, attempt: Attempt, plan: Plan) -> Plans | None:
     if part.is_free and not part.request.job and len(plan) > 1:
         full = sum(1 for size in plan if size == plan[0])
         amounts = part.request.bucket(plan[0], first=False)
-        groups = _hosts_with_room(core, attempt, part)
-        if not any(_has_room(core, group, amounts, full) for group in groups):
+        groups = core.view(part.scope).groups
+        if not any(len(core.all_fits(group, amounts, full)) >= full for group in groups):
             return None
     return ListedPlans(iter((plan,)))
-
-
-def _has_room(
-    core: State, hosts: Sequence[int], amounts: tuple[tuple[str, int], ...], wanted: int
-) -> bool:
-    if len(hosts) < wanted:
-        return False
-    rows = [(core.column(name), amount) for name, amount in amounts]
-    found = 0
-    for place in hosts:
-        for column, amount in rows:
-            if column[place] < amount:
-                break
-        else:
-            found += 1
-            if found >= wanted:
-                return True
-    return False
 
 
 def _parallel_accepts(part: Part, tasks: int) -> bool:
@@ -142,19 +124,10 @@ SEQJOB = Allocator("seqjob", _sequential)
 PARJOB = Allocator("parjob", _parallel, accepts=_parallel_accepts)
 
 
-def _hosts_with_room(core: State, attempt: Attempt, part: Part) -> Sequence[Sequence[int]]:
-    """Return the groups of hosts, without those at the start that have no room for a single task."""
-    view = core.view(part.scope)
-    if part.request.selector.same:
-        return view.groups
+def _hosts_with_room(core: State, part: Part) -> Sequence[Sequence[int]]:
+    """Return the groups of hosts, without those that have no room for a single task."""
     amounts = part.request.bucket(1, first=False)
-    start = view.cursors.get(amounts, 0)
-    start = core.first_fit(view.hosts, start, amounts, core.shut)
-    if start < 0:
-        start = len(view.hosts)
-    if not attempt.context.claims:
-        view.cursors[amounts] = start
-    return (view.hosts[start:],) if start else view.groups
+    return [core.all_fits(group, amounts) for group in core.view(part.scope).groups]
 
 
 class _Partitions:
@@ -197,7 +170,7 @@ class _Partitions:
         view = core.view(part.scope)
         amounts = part.request.bucket(attempt.tasks, first=True)
         start = view.cursors.get(amounts, 0)
-        return core.first_fit(view.hosts, start, amounts, core.shut) >= 0
+        return core.first_fit_of(view.whole, start, amounts, core.shut) >= 0
 
     def _started_groups(self) -> "list[_Descending]":
         if self._groups is None:
@@ -206,7 +179,7 @@ class _Partitions:
             most = attempt.most_hosts(core)
             has_first = bool(part.request.job)
             self._groups = []
-            for hosts in _hosts_with_room(core, attempt, part):
+            for hosts in _hosts_with_room(core, part):
                 rooms = attempt.rooms(core, hosts, first=False)
                 if not attempt.has_room_in_all(core, hosts, rooms):
                     continue
