@@ -189,10 +189,9 @@ class Shell:
         return self._provisioner.answered(call, answer, self._outside.now, self._settings, failures)
 
     def _make(self, call: Call) -> Answer:
-        try:
-            return make(call, self._providers[call.provider], self._outside.now)
-        finally:
-            self._outside.called(call)
+        answer = make(call, self._providers[call.provider], self._outside.now)
+        self._outside.called(call)
+        return answer
 
     def _crash(self, point: CrashPoint) -> None:
         if self.crash_at is point:

@@ -408,7 +408,8 @@ class World:
             self._poll_soon()
 
     def unanswered(self, call: Call | ListCall) -> None:
-        """See ``Outside.unanswered``: it is tried again."""
+        """See ``Outside.unanswered``: it is tried again, but not at once."""
+        self._watch_provider(call.provider)
         self._poll_at(soon(self.now))
 
     def look(self, instances: Iterable[str]) -> dict[str, bool]:
