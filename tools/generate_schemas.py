@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from xce.domain.formats.comparison import Comparison, RunOutcome
 from xce.domain.formats.delta import Delta
 from xce.domain.formats.policy import Decisions, PolicyInput
 from xce.domain.formats.provider import ProviderDescription
@@ -22,6 +23,8 @@ FORMATS: dict[str, type[BaseModel]] = {
     "xce.decisions.1": Decisions,
     "xce.provider-description.2": ProviderDescription,
     "xce.simulation.1": SimulationReport,
+    "xce.comparison-run.1": RunOutcome,
+    "xce.comparison.1": Comparison,
     "xce.scenario.1": Scenario,
     "xce.scenario-result.1": ScenarioResult,
 }
