@@ -6,6 +6,7 @@
 import json
 from random import Random
 from typing import cast
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,19 @@ def test_small_random_snapshots_with_everything(snapshot: Snapshot) -> None:
 @given(snapshots(GANGS))
 def test_small_random_snapshots_with_wide_jobs(snapshot: Snapshot) -> None:
     assert differences(snapshot, run_session(snapshot)) == []
+
+
+@settings(max_examples=max(60, settings().max_examples // 10))
+@given(snapshots(EVERYTHING))
+def test_hosts_passed_over_in_stretches_change_nothing(snapshot: Snapshot) -> None:
+    # Given stretches of two hosts, so that small clusters have some,
+    with (
+        patch.multiple("xce.domain.cluster.stretches", _SHIFT=1, _SIZE=2, _LONG=2),
+        patch("xce.domain.cluster.state._FEW", 0),
+    ):
+        result = run_session(snapshot)
+
+    assert differences(snapshot, result) == []
 
 
 @bursts
