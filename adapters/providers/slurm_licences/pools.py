@@ -54,6 +54,19 @@ def licence(conf: str, name: str) -> tuple[int, int]:
     return 0, 0
 
 
+def waited_for(conf: str, name: str) -> int:
+    """Return the tokens that jobs of a cluster wait for; those that wait for something else need none yet."""
+    wanted = 0
+    text = run(conf, "squeue", "-h", "-r", "-t", "PENDING", "-o", "%r %W")
+    for line in text.splitlines():
+        reason, _, licences = line.partition(" ")
+        if reason == "Licenses":
+            for one in licences.split(","):
+                whose, _, amount = one.strip().partition(":")
+                wanted += int(amount or 1) if whose == name else 0
+    return wanted
+
+
 def _fits(conf: str, name: str, total: int) -> bool:
     """Wait until a cluster counts with a total, so that no job starts above it, and return whether what is used is within."""
     end = time.monotonic() + _SETTLE_S
@@ -137,7 +150,8 @@ class Shared:
         for cluster in sorted(parts):
             if cluster == self.taker or cluster not in self._conf or step < 1:
                 continue
-            least = max(self.use(cluster), int(self._keep.get(cluster, 0)))
+            needs = self.use(cluster) + waited_for(self._conf[cluster], self._whole)
+            least = max(needs, int(self._keep.get(cluster, 0)))
             spare = parts[cluster] - -(-least * 100 // count)
             part = min(step, spare)
             if part > 0:

@@ -12,7 +12,7 @@ from xce.adapters.providers.slurm_licences import pools, scripts
 
 NAME = "tool@srv"
 #: More commands than the story below takes.
-COMMANDS = 72
+COMMANDS = 76
 
 
 class KilledError(BaseException):
@@ -26,6 +26,8 @@ class FakeSlurm:
     count: int = 100
     parts: dict[str, int] = field(default_factory=lambda: {"a": 2, "b": 90})
     used: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
+    #: What squeue says of each cluster.
+    waiting: dict[str, str] = field(default_factory=dict[str, str])
     commands: int = 0
     kill_at: int | None = None
     kill_after: bool = False
@@ -50,6 +52,8 @@ class FakeSlurm:
         return answer
 
     def _answer(self, conf: str, words: Sequence[str]) -> str:
+        if words[0] == "squeue":
+            return self.waiting.get(conf, "")
         if words[0] == "scontrol":
             used = self.used[conf]
             return f"LicenseName={NAME} Total={self.total(conf)} Used={used} Free=0 Reserved=0 Remote=yes\n"
@@ -146,6 +150,17 @@ def test_a_giver_keeps_what_its_jobs_hold_and_what_it_is_promised(
     slurm.used["b"] = 0
     provider.borrow(100, "R2")
     assert slurm.parts == {"a": 90, "b": 10}
+
+
+def test_what_jobs_of_a_giver_wait_for_is_theirs(provider: Provider, slurm: FakeSlurm) -> None:
+    slurm.parts, slurm.used = {"a": 10, "b": 90}, {"a": 0, "b": 60}
+    slurm.waiting["b"] = (
+        f"Licenses {NAME}:20\nLicenses other,{NAME}\nResources {NAME}:50\nPriority \n"
+    )
+
+    provider.borrow(100)
+
+    assert slurm.parts == {"a": 19, "b": 81}
 
 
 def test_a_giver_is_lowered_before_the_taker_is_raised(
