@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from typing import Final, NoReturn, cast
+from typing import Any, Final, NoReturn, cast
 
 from xce.adapters.comparison.runs import Run, carry_out
 from xce.domain.errors import XceError
@@ -19,8 +19,6 @@ from xce.replay.workloads.workload import Workload
 
 #: Told the key of a run and how many of its jobs have ended.
 Told = Callable[[str, int], None]
-#: The reading and the writing end of a pipe.
-Pair = tuple[Connection, Connection]
 #: So often a process says how far it is.
 STEPS: Final = 200
 
@@ -57,7 +55,8 @@ def in_processes(
         while waiting or started:
             while waiting and len(started) < processes:
                 run = waiting.popleft()
-                ours, theirs = cast("Pair", context.Pipe(duplex=False))
+                pipe: Any = context.Pipe(duplex=False)
+                ours, theirs = _ends(pipe)
                 process = context.Process(
                     target=_child,
                     args=(run, workloads[run.digest], theirs, os.getpid()),
@@ -78,6 +77,11 @@ def in_processes(
             one.process.terminate()
             one.process.join()
             connection.close()
+
+
+def _ends(pipe: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
+    """Return the reading and the writing end of a pipe; what they are called differs by platform."""
+    return pipe
 
 
 def _hear(connection: Connection, one: _Started, told: Told) -> RunOutcome | Failed | None:

@@ -145,7 +145,7 @@ def _run_time(
     """Return how long it ran; ``elapsed`` of a job that still runs is not its run time."""
     time = entry["time"]
     state: Any = entry["state"]["current"]  # a word, or a list of words
-    current = str(cast("list[Any]", state)[0]) if isinstance(state, list) else str(state)
+    current = str(state if isinstance(state, str) else state[0])
     if not _number(time["start"]):
         return "never started", ()
     if current in _RUNNING or not _number(time["end"]):
