@@ -171,13 +171,13 @@ def test_a_good_configuration_with_one_wrong_character_is_read_or_is_an_input_er
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name
+    "path",
+    # A pool is no cluster: tests/unit/pool reads that one.
+    sorted(set((ROOT / "examples").glob("*.yaml")) - {ROOT / "examples" / "pool.yaml"}),
+    ids=lambda path: path.name,
 )
 def test_every_example_is_fit(path: Path) -> None:
-    config = load_config(path)
-
-    assert config.cluster.all_hosts()
-    assert config.providers
+    assert load_config(path).cluster.all_hosts()
 
 
 def test_the_examples_have_what_they_are_meant_to_show() -> None:

@@ -44,7 +44,7 @@ CHANGES: list[tuple[str, str, str, int, str]] = [
     ("misspelt key", "queues:", "queus:", 8, "cluster.queus: unknown key; did you mean queues?"),
     ("misspelt key of a provider", "kinds: [countable]", "kind: [countable]", 20, "providers[1].kind: unknown key; did you mean kinds?"),
     ("misspelt key of a template", "price_per_hour", "price_pr_hour", 15, "did you mean price_per_hour?"),
-    ("a key nothing is like", "workload:", "weather:", 23, "weather: unknown key; known are cluster, driver, policy"),
+    ("a key nothing is like", "workload:", "weather:", 23, "weather: unknown key; known are cluster, driver, lifecycle, policy"),
     ("a key of another part", "driver: {seed: 3", "driver: {order: skip, seed: 3", 30, "driver.order: unknown key"),
     ("missing name", "- name: cloud", "- region: north", 13, "providers[0].name: required field is missing"),
     ("missing owned", "owned: 4, ", "", 7, "cluster.shared[0].owned: required field is missing"),
