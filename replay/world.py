@@ -95,9 +95,12 @@ class World:
         self._watchers = tuple(watchers)
         self._ids = CountedIds()
         self._up_at: datetime | None = None
+        self._until: datetime | None = None
         self.down_for = timedelta(0)
         self._servers = {server.name: server for server in servers}
         self._observed_until: dict[str, datetime] = {}
+        #: What the last session saw occupied, and the limit, of each shared resource that a server serves.
+        self._seen_use: dict[str, tuple[int, int]] = {}
         self._attempts: dict[str, int] = {}
         self._slipping: list[tuple[str | None, WorkloadJob]] = []
         self._after_each: list[Callable[[datetime | None], None]] = []
@@ -148,6 +151,7 @@ class World:
         """Run to the end, or ``until`` then; ``progress`` is told the number of jobs that have ended, now and then."""
         for job in self.workload.jobs:
             self._agenda.put(self.workload.start + timedelta(seconds=job.submit), Arrival(job))
+        self._until = until
         self._to_come = len(self.workload.jobs)
         self.now = self._agenda.next_time or self.now
         self._last_progress = self.now
@@ -347,10 +351,13 @@ class World:
 
     def _shared(self, name: str, meter: Meter) -> Shared:
         totals = self._totals(name)
+        reading = meter.read(totals, self.now)
+        if self._servers:
+            self._seen_use[name] = reading.occupied, reading.limit
         return Shared.model_construct(
             name=name,
             total=totals.total,
-            used_elsewhere=meter.read(totals, self.now).used_elsewhere,
+            used_elsewhere=reading.used_elsewhere,
             owned=totals.owned,
             borrowed=totals.borrowed,
             peak_need=meter.peak(self.now),
@@ -641,11 +648,9 @@ class World:
             meter = self._meters.get(seen.resource)
             if meter is None or self._up_at is not None:
                 continue
-            totals = self._totals(seen.resource)
-            before = meter.read(totals, self.now)
             meter.observe(seen)
-            after = meter.read(totals, self.now)
-            if (after.occupied, after.limit) != (before.occupied, before.limit):
+            now = meter.read(self._totals(seen.resource), self.now)
+            if (now.occupied, now.limit) != self._seen_use.get(seen.resource):
                 self._wake_soon()
         if self._goes_on():
             self._observe_at(name, self.now + server.every)
@@ -653,7 +658,8 @@ class World:
     def _goes_on(self) -> bool:
         """Return whether anything is still to come or to go."""
         return bool(
-            self._to_come
+            self._until is not None
+            or self._to_come
             or self.cluster.pending_count
             or self.projections.inventory.view() != _NOTHING
         )

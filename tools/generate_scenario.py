@@ -57,6 +57,8 @@ MEANING: Final[dict[str, str]] = {
     "LicenceServerConfig.name": "the observer that shared resources name",
     "FeatureBehaviour.name": "a shared resource",
     "LicenceServerConfig.features": "what it serves",
+    "ExpectAsks.asks": "in order",
+    "ExpectValue.why": "for people: what the rule is",
     "ExpectedAsk.at": "after the start",
     "ExpectedAsk.amount": "hosts or units",
     "ExpectValue.of": "the measure, see below",

@@ -1,7 +1,6 @@
 """Every scenario that comes with the project holds; and broken code does not get past them."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -9,16 +8,10 @@ import pytest
 from tests.conftest import ROOT
 from xce.adapters.settings.load import load_scenario, read_scenario
 from xce.adapters.store.open import MEMORY, open_log
-from xce.domain.demand import catalog_pass
-from xce.domain.policy import backoff
-from xce.domain.provisioning.instance import InstanceState
-from xce.projections import catalog, failures
-from xce.replay import shell, world
-from xce.replay.providers import SimulatedProvider
+from xce.domain.errors import InputError
 from xce.replay.scenario.run import Runner, ScenarioRun
 
 SCENARIOS = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
-START = "start: 2026-03-01T10:00:00Z\n"
 
 
 def run_file(path: Path) -> ScenarioRun:
@@ -61,100 +54,153 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_another_run() -> Non
 
 
 # ------------------------------------------------------------- broken on purpose
-def _true(*args: object, **others: object) -> bool:
-    return True
+def returning(value: object) -> Callable[..., object]:
+    """Return a function that returns a value, whatever it is given."""
 
-
-def _false(*args: object, **others: object) -> bool:
-    return False
-
-
-Break = Callable[[pytest.MonkeyPatch], None]
-
-
-def _in_flight_is_no_supply(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(catalog.LiveCatalog, "_asked", lambda *args: [])
-    patch.setattr(catalog.LiveInventory, "in_flight", lambda self: ((), ()))
-
-
-def _a_look_finds_no_job(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(world.World, "look", lambda self, ones: dict.fromkeys(ones, False))
-
-
-def _failures_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(failures.Failures, "view", lambda self: ())
-
-
-def _no_turn_for_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(catalog.LiveCatalog, "_had_its_turn", _false)
-
-
-def _no_pause(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(backoff, "pause_for", lambda *args: timedelta(0))
-
-
-def _an_unknown_outcome_is_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shell.Provisioner, "poll", _without_outcomes(shell.Provisioner.poll))
-
-
-def _without_outcomes(poll: Callable[..., object]) -> Callable[..., object]:
-    def broken(self: object, inventory: object, *args: object, **others: object) -> object:
-        known = inventory.model_copy(  # type: ignore[attr-defined]  # an Inventory
-            update={
-                "requests": tuple(
-                    entry
-                    for entry in inventory.requests  # type: ignore[attr-defined]
-                    if entry.provider_request_id is not None
-                )
-            }
-        )
-        return poll(self, known, *args, **others)
+    def broken(*given: object, **more: object) -> object:
+        return value
 
     return broken
 
 
-def _measured_values_are_not_learned(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(catalog.LiveCatalog, "_measured", lambda self, offer: {})
+def no_job(world: object, instances: Iterable[str]) -> dict[str, bool]:
+    return dict.fromkeys(instances, False)
 
 
-def _never_joined_stay(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("xce.domain.engine.polling._useless", lambda *args: ())
-
-
-def _late_answers_are_not_heard(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("xce.domain.engine.polling._too_late", _true)
-
-
-def _observations_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(world.Meter, "observe", _true)
-
-
-def _paid_hours_do_not_count(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("xce.domain.policy.reclaim_hosts.late_in_block", _true, raising=True)
-
-
-@pytest.mark.parametrize(
-    ("broken", "noticed_by"),
-    [
-        (_in_flight_is_no_supply, "f01-starting-hosts-are-supply"),
-        (_never_joined_stay, "f03-hosts-that-never-join"),
-        (_an_unknown_outcome_is_nothing, "f04-crash-after-the-call"),
-        (_late_answers_are_not_heard, "f05-a-request-that-runs-for-ever"),
-        (_no_turn_for_others, "f06-the-fallback-is-reached"),
-        (_failures_are_forgotten, "f07-errored-machines-count"),
-        (_a_look_finds_no_job, "f10-a-job-slips-in"),
-        (_measured_values_are_not_learned, "f17-a-host-smaller-than-promised"),
-        (_an_unknown_outcome_is_nothing, "f19-an-answer-that-cannot-be-read"),
-        (_observations_are_ignored, "f25-licence-counts-that-disagree"),
-    ],
+#: What is broken, how, and the scenario that must notice.
+BROKEN: tuple[tuple[str, Callable[..., object], str], ...] = (
+    (
+        "xce.projections.inventory.LiveInventory.in_flight",
+        returning(((), ())),
+        "f01-starting-hosts-are-supply",
+    ),
+    ("xce.domain.engine.polling._useless", returning(()), "f03-hosts-that-never-join"),
+    ("xce.domain.engine.polling._outcomes", returning(()), "f04-crash-after-the-call"),
+    ("xce.domain.engine.polling._too_late", returning(True), "f05-a-request-that-runs-for-ever"),
+    (
+        "xce.projections.catalog.LiveCatalog._had_its_turn",
+        returning(False),
+        "f06-the-fallback-is-reached",
+    ),
+    ("xce.projections.failures.Failures.view", returning(()), "f07-errored-machines-count"),
+    ("xce.replay.world.World.look", no_job, "f10-a-job-slips-in"),
+    (
+        "xce.projections.catalog.LiveCatalog._measured",
+        returning({}),
+        "f17-a-host-smaller-than-promised",
+    ),
+    ("xce.domain.engine.polling._outcomes", returning(()), "f19-an-answer-that-cannot-be-read"),
+    (
+        "xce.domain.sharing.meter.Meter.observe",
+        returning(True),
+        "f25-licence-counts-that-disagree",
+    ),
 )
+
+
+@pytest.mark.parametrize(("target", "broken", "noticed_by"), BROKEN)
 def test_what_is_broken_on_purpose_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, broken: Break, noticed_by: str
+    monkeypatch: pytest.MonkeyPatch, target: str, broken: Callable[..., object], noticed_by: str
 ) -> None:
-    broken(monkeypatch)
+    monkeypatch.setattr(target, broken)
     try:
         found = not_met(run_file(ROOT / "examples" / "scenarios" / f"{noticed_by}.yaml"))
     except AssertionError as error:  # the world itself does not let it happen
         found = [str(error)]
 
     assert found
+
+
+# -------------------------------------------------------------------- mistakes
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read_scenario(text.encode(), "s.yaml")
+    return caught.value.lines()
+
+
+def test_every_mistake_of_a_scenario_is_told_with_its_line() -> None:
+    assert mistakes("""name: worse
+providers:
+  - name: cloud
+    templates: [{template_id: T, max_numbers: 6, provides: {slots: 4}}]
+workload:
+  jobs: [{id: "j[1-2]", run_tme: 5}]
+timeline:
+  - {at: 3min, do: pause, provider: cloud}
+expect:
+  - asks: [{at: 0s, ammount: 3}]
+  - {of: asked, at: 5min}
+""") == [
+        "s.yaml:4: providers[0].templates[0].max_numbers: unknown key; did you mean max_number?",
+        "s.yaml:6: workload.jobs[0].run_time: required field is missing",
+        "s.yaml:6: workload.jobs[0].run_tme: unknown key; did you mean run_time?",
+        "s.yaml:8: timeline[0].lasts: required field is missing",
+        "s.yaml:10: expect[0].asks[0].amount: required field is missing",
+        "s.yaml:10: expect[0].asks[0].ammount: unknown key; did you mean amount?",
+        "s.yaml:11: expect[1]: wanted a bound: equals, at_least or at_most",
+    ]
+
+
+def test_names_that_nobody_has_and_times_after_the_end_are_mistakes() -> None:
+    assert mistakes("""name: worse
+until: 10min
+providers: [{name: cloud, templates: [{template_id: T}]}]
+workload: {jobs: [{id: j1, run_time: 5min}]}
+timeline:
+  - {at: 20min, do: set-template, provider: cloud, template: U}
+expect:
+  - {of: asked, item: V, by: 15min, equals: 1}
+  - {of: free, shared: lic, equals: 1}
+""") == [
+        "s.yaml:6: timeline[0].at: is after the end of the run, which `until` says",
+        "s.yaml:6: timeline[0].template: 'U' is no template here; there are: T",
+        "s.yaml:8: expect[0].item: 'V' is no template or resource here; there are: T",
+        "s.yaml:8: expect[0].by: is after the end of the run, which `until` says",
+        "s.yaml:9: expect[1].shared: 'lic' is no shared resource here; there are: none",
+    ]
+
+
+# ------------------------------------------------------------------- verdicts
+SMALL = """name: small
+until: 1h
+cluster: {hosts: [{name: own1, total: {slots: 1}}]}
+workload: {jobs: [{id: "j[1-2]", run_time: 10min}]}
+expect: [%s]
+"""
+
+
+@pytest.mark.parametrize(
+    ("expectation", "holds"),
+    [
+        ("{of: running, at: 5min, equals: 1}", True),
+        ("{of: running, at: 5min, equals: 2}", False),
+        ("{of: running, at: 59min, at_most: 0}", True),
+        ("{of: ended, by: 11min, equals: 1}", True),
+        ("{of: ended, by: 9min, equals: 1}", False),
+        ("{of: ended, by: 11min, after: 1min, equals: 0}", True),
+        ("{of: running, always: true, at_most: 1}", True),
+        ("{of: running, always: true, equals: 1}", False),
+        ("{of: running, always: true, after: 1min, until: 9min, equals: 1}", True),
+        ("{of: waiting, job: j2, at: 5min, equals: 1}", True),
+        ("{of: waiting, job: j1, at: 5min, equals: 1}", False),
+        ("{of: longest-wait, at_least: 600, at_most: 660}", True),
+        ("{of: ended, equals: 2}", True),
+        ("{asks: []}", True),
+        ("{asks: [{at: 0s, amount: 1}]}", False),
+        ("{reason_of: j2, at: 5min, says: nothing of the kind}", False),
+    ],
+)
+def test_an_expectation_holds_or_does_not(expectation: str, holds: bool) -> None:
+    run = run_text(SMALL % expectation)
+
+    assert run.verdicts[0].passed is holds
+    assert bool(run.verdicts[0].around) is not holds
+
+
+def test_jobs_fail_and_are_tried_again_or_given_up() -> None:
+    text = SMALL % "{of: events, at_least: 0}"
+    half = run_text(text.replace("}]}\nexpect", "}], failures: {share: 0.5, tries: 9}}\nexpect"))
+    never = run_text(text.replace("}]}\nexpect", "}], failures: {share: 1, tries: 3}}\nexpect"))
+
+    assert half.report.jobs.ended == never.report.jobs.ended == 2
+    assert len(never.starts) == 6
