@@ -32,11 +32,9 @@ def generators() -> list[Callable[[], Iterator[Page]]]:
     import generate_scenario
     import generate_schemas
     import generate_workloads
-    import generate_workloads
 
     modules = (
         generate_schemas,
-        generate_workloads,
         generate_workloads,
         generate_cli,
         generate_configuration,

@@ -49,7 +49,9 @@ def read_scenario(raw: bytes, source: str) -> Scenario:
         raw,
         source,
         Scenario,
-        lambda scenario: [(found.loc, found.message) for found in scenario_contradictions(scenario)],
+        lambda scenario: [
+            (found.loc, found.message) for found in scenario_contradictions(scenario)
+        ],
     )
 
 
