@@ -219,6 +219,29 @@ def test_of_two_pauses_of_one_offer_the_longer_counts_and_a_resumed_one_is_over(
     assert paused_until(run, at(1)) == (6, at(5), "throttled")
 
 
+def priorities(run: Run, now: datetime) -> list[tuple[str, int]]:
+    return [(line.id, line.priority) for line in run.projections.catalog.view(now).templates]
+
+
+def test_what_failed_comes_after_all_others_for_as_long_again_as_its_pause() -> None:
+    """Field case F06; a pause that a person makes is no failure, and one that is ended by hand is forgotten."""
+    run = Run(cloud("aws", template("a", priority=50), template("b", priority=40)))
+    run.do(PauseProvider("aws", "a", at(10), "no capacity"))
+
+    assert priorities(run, at(10)) == [("a", 50 - 1_000_000_000), ("b", 40)]
+    assert priorities(run, at(20)) == [("a", 50), ("b", 40)]
+
+    provider = run.provider("aws")
+    provider.resume(item="a", at=at(1), by="admin")
+    run.save(provider)
+    assert priorities(run, at(1)) == [("a", 50), ("b", 40)]
+
+    provider = run.provider("aws")
+    provider.pause(item="a", until=at(10), why="maintenance", at=at(1), by="admin/ann")
+    run.save(provider)
+    assert priorities(run, at(10)) == [("a", 50), ("b", 40)]
+
+
 # -------------------------------------------------------------------- in flight
 def test_f01_hosts_that_are_asked_and_unanswered_are_in_flight_one_by_one() -> None:
     run = Run(cloud("aws", template(), lead=4))

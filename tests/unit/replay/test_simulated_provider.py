@@ -1,14 +1,24 @@
 """What a simulated provider does beyond the contract: chance by seed and tag, windows, capacity, virtual time."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.contract.provider_cases import RESOURCE, START, TEMPLATE, simulated_config
+from xce.domain.errors import TransientError
 from xce.domain.formats.provider import Kind
-from xce.domain.ports import Accepted, Ask, GrantBack, MachineResult, Refused, RequestStatus
+from xce.domain.formats.simulated_provider import Refusal
+from xce.domain.ports import (
+    Accepted,
+    Ask,
+    GrantBack,
+    MachineResult,
+    Refused,
+    RequestStatus,
+    TakeBack,
+)
 from xce.replay.provider_truth import MachineState
 from xce.replay.providers import SimulatedProvider
 
@@ -404,3 +414,57 @@ def test_the_truth_lists_every_answer() -> None:
     answers = {tag: ask_hosts(sim, 1, tag) for tag in ("R1", "R2")}
 
     assert sim.answers() == answers
+
+
+# ---------------------------------------------------------------------- trouble
+def test_an_answer_that_is_lost_was_carried_out_and_is_the_answer_to_the_same_tag() -> None:
+    cloud = provider(lost_answers="1")
+    with pytest.raises(TransientError, match="lost"):
+        ask_hosts(cloud, 2, "R1")
+
+    assert isinstance(ask_hosts(cloud, 2, "R1"), Accepted)
+    assert len(cloud.machines()) == 2
+
+
+def test_too_many_calls_change_nothing_and_later_ones_are_answered() -> None:
+    cloud = provider(throttle={"calls": 1, "per": "1min"})
+    ask_hosts(cloud, 1, "R1", START)
+    with pytest.raises(TransientError, match="too many requests"):
+        ask_hosts(cloud, 1, "R2", START + timedelta(seconds=59))
+
+    assert isinstance(ask_hosts(cloud, 1, "R2", START + timedelta(minutes=1)), Accepted)
+    assert len(cloud.machines()) == 2
+
+
+def test_a_late_refusal_is_accepted_and_ends_with_nothing() -> None:
+    cloud = provider(refusals=[{"late": "5min", "why": "no room"}])
+    theirs = request_id(ask_hosts(cloud, 2, "R1", START))
+
+    assert cloud.status(theirs, START + timedelta(minutes=4)).status is RequestStatus.RUNNING
+    answer = cloud.status(theirs, START + timedelta(minutes=5))
+    assert answer.status is RequestStatus.COMPLETE_WITH_ERROR
+    assert answer.machines == ()
+    assert "no room" in answer.message
+
+
+def test_a_machine_that_is_taken_back_says_so_before_and_is_gone_after_the_notice() -> None:
+    cloud = provider(take_backs={"after": "30min", "notice": "2min"})
+    ask_hosts(cloud, 1, "R1", START)
+    (machine,) = cloud.machines()
+    assert machine.taken_at is not None
+    told = machine.taken_at - timedelta(minutes=2)
+
+    assert cloud.take_backs({machine.machine: ""}, told - timedelta(seconds=1)) == ()
+    assert cloud.take_backs({machine.machine: ""}, told) == (TakeBack(machine.machine, 120),)
+    assert machine.exists(told)
+    assert not machine.exists(machine.taken_at)
+    assert cloud.ended(machine.taken_at) == (machine.machine,)
+    assert cloud.ended(machine.taken_at) == (), "each is told once"
+
+
+def test_a_window_is_of_its_zone() -> None:
+    rule = Refusal(start="19:00", end="20:00", zone="Europe/Berlin")
+
+    assert rule.covers("T", datetime(2026, 7, 1, 17, 30, tzinfo=UTC))
+    assert not rule.covers("T", datetime(2026, 7, 1, 19, 30, tzinfo=UTC))
+    assert rule.covers("T", datetime(2026, 1, 1, 18, 30, tzinfo=UTC)), "winter"
