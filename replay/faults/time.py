@@ -10,12 +10,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 START: Final = datetime(2026, 3, 2, 8, tzinfo=UTC)
-#: Waits within waits; deeper ones take no time.
+#: Waits within waits; during deeper ones nothing else happens.
 DEEPEST: Final = 14
+#: A run is over after a few thousand; more is something that goes round for ever.
+HAPPENINGS_MAX: Final = 12_000
 
 
 class Killed(BaseException):
     """The process ends here; no handler eats it."""
+
+
+class NeverRestsError(BaseException):
+    """Things go on happening without end; nothing between may eat it."""
 
 
 class Time:
@@ -26,6 +32,7 @@ class Time:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._depth = 0
+        self._happened = 0
 
     @property
     def stamp(self) -> datetime:
@@ -40,12 +47,16 @@ class Time:
     def pass_until(self, end_s: float) -> None:
         """Let everything happen up to a time; may be called from within."""
         if self._depth >= DEEPEST:
+            self.now_s = max(self.now_s, end_s)  # what is due meanwhile happens late
             return
         self._depth += 1
         try:
             while self._heap and self._heap[0][0] <= end_s:
                 at, _, do = heapq.heappop(self._heap)
                 self.now_s = max(self.now_s, at)
+                self._happened += 1
+                if self._happened > HAPPENINGS_MAX:
+                    raise NeverRestsError(f"{HAPPENINGS_MAX} things have happened")
                 do()
             self.now_s = max(self.now_s, end_s)
         finally:

@@ -32,7 +32,7 @@ from xce.replay.faults.lives import (
 from xce.replay.faults.network import Line, Network
 from xce.replay.faults.remote import RemoteProvider, Spool
 from xce.replay.faults.scenario import Scenario, scenario
-from xce.replay.faults.time import MachineClock, Thread, Threads, Time
+from xce.replay.faults.time import MachineClock, NeverRestsError, Thread, Threads, Time
 
 T = TypeVar("T")
 
@@ -144,6 +144,8 @@ class World:
             self._end()
         except BrokenPromiseError as error:
             promise, message = error.promise, str(error)
+        except NeverRestsError as error:
+            promise, message = "settles", f"settles: it never comes to rest: {error}"
         except Exception as error:  # noqa: BLE001 - a defect of whatever runs here is a finding
             promise, message = f"defect {type(error).__name__}", _where(error)
         faults = tuple(self.chance.fired)
