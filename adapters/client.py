@@ -420,13 +420,13 @@ class Client:
         more = dict(headers or {})
         if content is not None:
             more["content-type"] = "application/json"
+        address = self._addresses[self._current]
         try:
-            response = self._http.request(
-                method, f"{self._addresses[self._current]}{path}", content=content, headers=more
-            )
+            response = self._http.request(method, f"{address}{path}", content=content, headers=more)
         except httpx.TransportError as error:
             self._next_address()
-            raise TransientError(f"{method} {path}: {type(error).__name__}: {error}") from None
+            why = f"{type(error).__name__}: {error}"
+            raise TransientError(f"no answer from {address}: {method} {path}: {why}") from None
         if response.is_success:
             return response
         if response.status_code == 503:

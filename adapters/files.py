@@ -31,6 +31,12 @@ def cannot_write(name: str, error: OSError) -> XceError:
     return InputError.of(name, message)
 
 
+def why_unread(error: Exception) -> str:
+    """Return why a file could not be read, without its name: what the system says, or what is wrong with the bytes."""
+    said = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be read: {said or error}"
+
+
 def require_place(*paths: Path | None) -> None:
     """Check, before work that takes long, that files of these names can be made; None asks for none.
 

@@ -13,6 +13,7 @@ from secrets import token_urlsafe
 from typing import Final
 
 from xce.adapters.controller.problems import TooManyCallsError, UnauthenticatedError
+from xce.adapters.files import why_unread
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.errors import InputError, Problem
 
@@ -62,7 +63,7 @@ def read_tokens(path: Path) -> dict[str, Caller]:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError.of(str(path), f"cannot be read: {error}") from None
+        raise InputError.of(str(path), why_unread(error)) from None
     callers: dict[str, Caller] = {}
     problems: list[Problem] = []
     for number, line in enumerate(text.splitlines(), start=1):

@@ -20,6 +20,7 @@ from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
 from xce.adapters.controller.reload import apply, changes_between, declaration
 from xce.adapters.controller.turn import Turn
+from xce.adapters.files import why_unread
 from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
 from xce.domain.engine.messages import Caller, Role
@@ -40,7 +41,7 @@ def read_controller_config(path: Path) -> ControllerConfig:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError.of(str(path), f"cannot be read: {error}") from None
+        raise InputError.of(str(path), why_unread(error)) from None
     config = read_model(raw, str(path), ControllerConfig, problems)
     folder = path.absolute().parent
 

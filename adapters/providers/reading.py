@@ -74,9 +74,14 @@ def failure_of(message: Message) -> str:
 
 
 def short(text: str) -> str:
-    """Return a text of the provider as one line of bounded length."""
-    line = " ".join(without_codes(text[: 4 * _WHY_MAX]).split())
-    return line if len(line) <= _WHY_MAX else line[: _WHY_MAX - 4] + " ..."
+    """Return a text of the provider as one line of bounded length; a long one keeps its end, where a traceback says what was wrong."""
+    if len(text) > 4 * _WHY_MAX:
+        text = f"{text[: 2 * _WHY_MAX]} ... {text[-2 * _WHY_MAX :]}"
+    line = " ".join(without_codes(text).split())
+    if len(line) <= _WHY_MAX:
+        return line
+    half = (_WHY_MAX - 5) // 2
+    return f"{line[:half]} ... {line[-half:]}"
 
 
 def _failure(ran: Ran, found: Read | Unreadable) -> Failed:

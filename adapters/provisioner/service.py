@@ -12,6 +12,7 @@ import structlog
 
 from xce.adapters.client import ATTEMPTS, Client
 from xce.adapters.clock import SystemClock
+from xce.adapters.files import why_unread
 from xce.adapters.providers.script_provider import ScriptProvider
 from xce.adapters.provisioner.books import ClientBooks
 from xce.adapters.provisioner.driver import Driver, Surroundings
@@ -49,7 +50,7 @@ def read_provisioner_config(path: Path) -> ProvisionerConfig:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError.of(str(path), f"cannot be read: {error}") from None
+        raise InputError.of(str(path), why_unread(error)) from None
     config = read_model(raw, str(path), ProvisionerConfig, problems)
     folder = path.absolute().parent
 
@@ -93,7 +94,7 @@ def token_of(link: ControllerLink) -> str | None:
     try:
         words = Path(link.token_file).read_text("utf-8").split()
     except (OSError, ValueError) as error:
-        raise InputError.of(link.token_file, f"cannot be read: {error}") from None
+        raise InputError.of(link.token_file, why_unread(error)) from None
     if not words:
         raise InputError.of(link.token_file, "is empty; wanted a token")
     return words[-1]  # alone, or as xce controller token showed it

@@ -11,6 +11,7 @@ from typing import Final, cast
 
 from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
+from xce.adapters.files import why_unread
 from xce.adapters.recordings import LiveRecorder, RecordingFile, free_name
 from xce.adapters.schedulers.driver import LiveScheduler
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
@@ -35,7 +36,7 @@ def read_scheduler_config(path: Path) -> SchedulerConfig:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
-        raise InputError.of(str(path), f"cannot be read: {error}") from None
+        raise InputError.of(str(path), why_unread(error)) from None
     config = read_model(raw, str(path), SchedulerConfig, problems)
     folder = path.absolute().parent
 
@@ -82,7 +83,7 @@ def token_of(access: ControllerAccess) -> str | None:
         try:
             lines = Path(access.token_file).read_text("utf-8").split()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError.of(access.token_file, f"cannot be read: {error}") from None
+            raise InputError.of(access.token_file, why_unread(error)) from None
         if not lines:
             raise InputError.of(access.token_file, "is empty; wanted a token")
         return lines[-1]  # the output of xce controller token, or the token alone

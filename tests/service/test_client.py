@@ -172,6 +172,20 @@ def test_what_does_not_pass_is_said_after_a_bounded_number_of_tries(
     assert len(calls) == tries
 
 
+def test_a_controller_that_does_not_answer_is_named() -> None:
+    def handle(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    transport = httpx.MockTransport(handle)
+    client = Client("http://a:8470", transport=transport, sleep=lambda s: None, attempts=1)
+
+    with (
+        client,
+        pytest.raises(TransientError, match=r"no answer from http://a:8470: POST .*refused"),
+    ):
+        client.take_lease("cloud", "p1", TERM)
+
+
 def test_of_several_addresses_the_next_one_is_tried() -> None:
     hosts: list[str] = []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import typer
 
+from xce.adapters.files import why_unread
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.base import Format, Name
 
@@ -127,7 +128,7 @@ def read_token(path: Path) -> str:
     try:
         words = path.read_text("utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError.of(str(path), f"cannot be read: {error}") from None
+        raise InputError.of(str(path), why_unread(error)) from None
     if not words:
         raise InputError.of(str(path), "is empty; wanted a token")
     return words[-1]

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from xce.adapters.files import why_unread
 from xce.adapters.schedulers.slurm.build import UNSEEN, View, view_of
 from xce.adapters.schedulers.slurm.commands import Commands, Run
 from xce.adapters.schedulers.slurm.differences import Differences
@@ -44,7 +45,7 @@ def reader_of(config: SlurmSource) -> tuple[Reader, Commands, SlurmRest | None]:
             try:
                 return path.read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                raise InputError.of(str(path), f"cannot be read: {error}") from None
+                raise InputError.of(str(path), why_unread(error)) from None
 
         rest = SlurmRest(config.rest, token=token, timeout_s=timeout_s)
     reader = Reader(run, rest=rest, json=config.json_output, limits_every=config.limits_every)

@@ -81,3 +81,12 @@ def test_a_file_that_is_missing_is_named_before_anything_is_opened(
         ControllerService(read_controller_config(path))
 
     assert not (tmp_path / "events.db").exists()
+
+
+def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "none.yaml"
+
+    with pytest.raises(InputError) as raised:
+        read_controller_config(path)
+
+    assert str(raised.value) == f"{path}: cannot be read: No such file or directory"

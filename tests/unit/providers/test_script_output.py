@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xce.adapters.providers.reading import short
 from xce.domain.formats.script_output import (
     DEPTH_MAX,
     VALUES_MAX,
@@ -202,3 +203,16 @@ def test_depth_counts_the_levels(value: object) -> None:
     inner: list[object] = [value]
 
     assert depth_of(inner) == depth_of(value) + 1  # type: ignore[arg-type]
+
+
+def test_a_long_text_of_a_provider_keeps_its_end() -> None:
+    assert short("as it is") == "as it is"
+    for lines in (50, 500):
+        said = short(
+            "Traceback:\n" + "  in a file\n" * lines + "KeyError: 'zone'",
+        )
+
+        assert said.startswith("Traceback: in a file")
+        assert said.endswith(" in a file KeyError: 'zone'")
+        assert " ... " in said
+        assert len(said) <= 500
