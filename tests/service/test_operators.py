@@ -172,6 +172,7 @@ def test_a_provider_is_paused_and_resumed(site: Site, admin: Operator) -> None:
         "provider", "pause", "cloud", "--item", "c4", "--for", "2h", "--why", "prices"
     )
     assert "prices" in admin.says("providers")
+    assert "--item ends the pause of one template" in admin.says("provider", "resume", "cloud")
     assert "may be asked again" in admin.says("provider", "resume", "cloud", "--item", "c4")
     assert "was not paused" in admin.says("provider", "resume", "cloud", "--item", "c4")
 

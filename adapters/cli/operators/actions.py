@@ -147,7 +147,7 @@ def pause(
     _do(
         context,
         lambda client: client.pause(provider, until, why, item),
-        f"nothing is asked of {item or 'all'} at {provider} until {until:%Y-%m-%d %H:%M:%S UTC}",
+        f"nothing is asked of {f'{item} at ' if item else ''}{provider} until {until:%Y-%m-%d %H:%M:%S UTC}",
         "it was paused until then already",
         as_json=as_json,
     )
@@ -165,8 +165,10 @@ def resume(
     _do(
         context,
         lambda client: client.resume(provider, item),
-        f"{item or 'all'} at {provider} may be asked again",
-        "it was not paused",
+        f"{f'{item} at ' if item else ''}{provider} may be asked again",
+        "it was not paused"
+        if item
+        else "it was not paused as a whole; --item ends the pause of one template or resource",
         as_json=as_json,
     )
 
