@@ -3,6 +3,8 @@
 import os
 import socket
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -33,11 +35,14 @@ def free_span() -> int:
     raise AssertionError("no free ports")
 
 
-def passable(folder: Path) -> Path:
-    """Let everybody pass into a folder of a test: munged wants that."""
-    top = Path(tempfile.gettempdir()).resolve()
-    for above in (folder, *folder.parents):
-        if above == top or top not in above.parents:
-            break
-        above.chmod(above.stat().st_mode | 0o011)
-    return folder
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """Give a folder for a lab and take it away again.
+
+    Its name is short, for sockets of Slurm lie below it and their paths may have 108 characters; and everybody may pass, since
+    munged wants that. The folders of pytest are neither.
+    """
+    with tempfile.TemporaryDirectory(prefix="xce-slurm-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder

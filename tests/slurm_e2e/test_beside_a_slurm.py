@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 from tools.slurm_lab.site import DAEMONS, OTHERS, OURS, OWNED, Site
 
-from tests.slurm_e2e.ground import free_span, need_slurm, passable
+from tests.slurm_e2e.ground import free_span, need_slurm, short_folder
 from xce.adapters.recordings import read_lines
 from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify as verify_log
@@ -72,18 +72,18 @@ class Story:
 
 
 @pytest.fixture
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+def story() -> Iterator[Story]:
     need_slurm(database=True)
-    folder = passable(tmp_path_factory.mktemp("site"))
-    site = Site(folder, free_span())
-    site.prepare()
-    try:
-        for kind in DAEMONS:
-            site.start(kind)
-        yield Story(site)
-    finally:
-        site.end()
-        site.lab.stop(keep=True)
+    with short_folder() as folder:
+        site = Site(folder, free_span())
+        site.prepare()
+        try:
+            for kind in DAEMONS:
+                site.start(kind)
+            yield Story(site)
+        finally:
+            site.end()
+            site.lab.stop(keep=True)
 
 
 def nothing_is_open(site: Site) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tools.slurm_lab.lab import Cluster, Lab, wait_for
 
-from tests.slurm_e2e.ground import free_span, need_slurm, passable
+from tests.slurm_e2e.ground import free_span, need_slurm, short_folder
 from xce.adapters.providers.check import check_provider
 from xce.adapters.providers.install import Comes, install
 from xce.adapters.providers.slurm_local.settings import records
@@ -21,17 +21,18 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+def lab() -> Iterator[Lab]:
     need_slurm(database=False)
     port = free_span()
     lines = tuple(records(templates(port)))
     cluster = Cluster("ca", own_cpus=4, lines=lines, licences="other:1,tool:2")
-    made = Lab(passable(tmp_path) / "lab", port, (cluster,))
-    made.start()
-    try:
-        yield made
-    finally:
-        made.stop()
+    with short_folder() as folder:
+        made = Lab(folder / "lab", port, (cluster,))
+        made.start()
+        try:
+            yield made
+        finally:
+            made.stop()
 
 
 def templates(port: int) -> dict[str, Any]:
