@@ -3,7 +3,7 @@
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def free_span() -> int:
 
 
 @contextmanager
-def short_folder() -> Iterator[Path]:
+def short_folder() -> Generator[Path]:
     """Give a folder for a lab and take it away again.
 
     Its name is short, for sockets of Slurm lie below it and their paths may have 108 characters; and everybody may pass, since
