@@ -67,11 +67,11 @@ class Story:
         text = self.lab.run(OURS, "sinfo", "-h", "-N", "-o", "%N %T", check=False)
         return dict(line.split(" ", 1) for line in text.splitlines())
 
-    def jobs_are_saved(self) -> None:
-        """Wait until slurmctld has written its jobs: what it took a moment ago a kill takes away, as in any Slurm."""
-        saved = self.lab.folder / OURS / "state" / "job_state"
+    def is_saved(self, what: str) -> None:
+        """Wait until slurmctld has written its ``job`` or ``node`` states: a kill takes away what it has only in memory."""
+        file = self.lab.folder / OURS / "state" / f"{what}_state"
         since = time.time()
-        self.until(lambda: saved.exists() and saved.stat().st_mtime > since, "jobs are saved")
+        self.until(lambda: file.exists() and file.stat().st_mtime > since, f"{what}s are saved")
 
     def crash(self, pid_file: str, program: str) -> None:
         self.lab.kill(f"{OURS}/pids/{pid_file}" if "/" not in pid_file else pid_file, program)
@@ -149,8 +149,9 @@ def test_hosts_and_licences_follow_the_queue_whatever_is_killed(story: Story) ->
     # Jobs that need hosts: one small, and two of two large nodes each, where there may be three.
     small = story.submit(3, "-C", "small", "-c2")
     wide = [story.submit(3, "-C", "large", "-N2", "-c4") for _ in range(2)]
-    story.jobs_are_saved()
+    story.is_saved("job")
     story.until(lambda: len(story.nodes()) > 1, "hosts come")
+    story.is_saved("node")
     story.crash("slurmctld", "slurmctld")
     site.kill("provisioner")
     lab.start_slurmctld(OURS)
