@@ -47,6 +47,7 @@ from xce.domain.formats.rest import (
     EventEntry,
     EventPage,
     GrantPage,
+    HostAnswer,
     InstancePage,
     JoinReport,
     LeaseEntry,
@@ -202,15 +203,15 @@ class Client:
         """A host reports to the cluster."""
         return self._send("POST", "/v1/hosts/join", OrderAnswer, json.loads(report.to_json()))
 
-    def drain(self, host: str, why: str, wish: DrainWish | None = None) -> OrderAnswer:
+    def drain(self, host: str, why: str, wish: DrainWish | None = None) -> HostAnswer:
         """Close a host to new work; ``wish`` says what happens at a deadline."""
         body = (wish or DrainWish()).model_copy(update={"why": why})
         path = f"/v1/hosts/{quote(host)}/drain"
-        return self._send("POST", path, OrderAnswer, json.loads(body.to_json()))
+        return self._send("POST", path, HostAnswer, json.loads(body.to_json()))
 
-    def open_host(self, host: str, why: str) -> OrderAnswer:
+    def open_host(self, host: str, why: str) -> HostAnswer:
         """End the drain of a host."""
-        return self._send("POST", f"/v1/hosts/{quote(host)}/open", OrderAnswer, {"why": why})
+        return self._send("POST", f"/v1/hosts/{quote(host)}/open", HostAnswer, {"why": why})
 
     def looked(self, host: str, jobs: Iterable[str]) -> OrderAnswer:
         """Report what runs on a host that is drained, seen after it was closed."""

@@ -37,6 +37,8 @@ class Board:
 
     snapshot: str | None = None
     snapshot_position: int = 0
+    #: The hosts of that snapshot, by name; None: none was posted.
+    hosts: frozenset[str] | None = None
     #: The newest look of each source at each resource.
     observations: dict[tuple[str, str], Observation] = field(
         default_factory=dict[tuple[str, str], Observation]

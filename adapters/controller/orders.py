@@ -14,6 +14,7 @@ from xce.adapters.controller.calls import (
     Endpoint,
     Reply,
 )
+from xce.adapters.controller.hosts import confirmed
 from xce.adapters.controller.live import LiveController, Views
 from xce.domain.engine.authorisation import Report
 from xce.domain.engine.commands import (
@@ -45,6 +46,7 @@ from xce.domain.formats.rest import (
     Because,
     DrainLook,
     DrainWish,
+    HostAnswer,
     JoinReport,
     ObservationReport,
     OrderAnswer,
@@ -68,6 +70,23 @@ async def _give(
     epochs: Mapping[str, int] | None = None,
     expected: Mapping[str, int] | None = None,
 ) -> Reply:
+    answer = await _carried_out(call, *commands, epochs=epochs, expected=expected)
+    return Reply(
+        OrderAnswer(
+            changed=answer.changed, versions=dict(answer.versions), epochs=dict(answer.epochs)
+        ),
+        etag=next(
+            (f'"{answer.versions[one]}"' for one in expected or () if one in answer.versions), None
+        ),
+    )
+
+
+async def _carried_out(
+    call: Call,
+    *commands: Command,
+    epochs: Mapping[str, int] | None = None,
+    expected: Mapping[str, int] | None = None,
+) -> Answer:
     terms = call.service.config.leases
     for command in commands:
         if isinstance(command, TakeLease) and not terms.minimum <= command.term <= terms.maximum:
@@ -78,15 +97,7 @@ async def _give(
     future = call.live.submit(
         call.caller, *commands, key=call.key(), epochs=epochs, expected=expected
     )
-    answer: Answer = await asyncio.wrap_future(future)
-    return Reply(
-        OrderAnswer(
-            changed=answer.changed, versions=dict(answer.versions), epochs=dict(answer.epochs)
-        ),
-        etag=next(
-            (f'"{answer.versions[one]}"' for one in expected or () if one in answer.versions), None
-        ),
-    )
+    return await asyncio.wrap_future(future)
 
 
 def _expected(call: Call, aggregate_id: str) -> dict[str, int]:
@@ -173,7 +184,7 @@ async def drain(call: Call) -> Reply:
         wish.deadline,
         wish.at_deadline,
     )
-    return await _give(call, command, epochs=_own_epochs(call, command.instance))
+    return await _give_host(call, command)
 
 
 async def reopen(call: Call) -> Reply:
@@ -181,7 +192,21 @@ async def reopen(call: Call) -> Reply:
     host = call.name("host")
     because = Because.from_json(call.body or b"{}", "the body")
     command = OpenHost(host, _instance_of_host(call.live, host), because.why or "opened by hand")
-    return await _give(call, command, epochs=_own_epochs(call, command.instance))
+    return await _give_host(call, command)
+
+
+async def _give_host(call: Call, command: DrainHost | OpenHost) -> Reply:
+    """Carry out an order about a host that the cluster has, as far as anybody has told."""
+    known = await confirmed(call, command.host, command.instance)
+    answer = await _carried_out(call, command, epochs=_own_epochs(call, command.instance))
+    return Reply(
+        HostAnswer(
+            changed=answer.changed,
+            versions=dict(answer.versions),
+            epochs=dict(answer.epochs),
+            confirmed=known,
+        )
+    )
 
 
 async def looked(call: Call) -> Reply:
@@ -257,6 +282,7 @@ async def post_snapshot(call: Call) -> Reply:
             f"the snapshot is of position {snapshot.position}; there is one of {board.snapshot_position}"
         )
     board.snapshot, board.snapshot_position = call.body.decode(), snapshot.position
+    board.hosts = frozenset(host.name for host in snapshot.hosts)
     return Reply(status=204)
 
 
@@ -315,8 +341,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     _row("PUT", "/v1/shared/{name:path}/owned", "Set what is owned of a shared resource", SetOwned, "name", _SHARED, _OWNED),
     _row("PUT", "/v1/shared/{name:path}", "Declare a shared resource", DeclareShared, "name", _SHARED, _DECLARE),
     Endpoint("POST", "/v1/hosts/join", "A host joins", join, OrderAnswer, RecordJoin, JoinReport, _KEY),
-    Endpoint("POST", "/v1/hosts/{host:path}/drain", "Drain a host", drain, OrderAnswer, DrainHost, DrainWish, _KEY),
-    Endpoint("POST", "/v1/hosts/{host:path}/open", "Open a host", reopen, OrderAnswer, OpenHost, Because, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/drain", "Drain a host", drain, HostAnswer, DrainHost, DrainWish, _KEY),
+    Endpoint("POST", "/v1/hosts/{host:path}/open", "Open a host", reopen, HostAnswer, OpenHost, Because, _KEY),
     Endpoint("POST", "/v1/hosts/{host:path}/looked", "A drained host was looked at", looked, OrderAnswer, ReportDrain, DrainLook, _KEY),
     Endpoint("POST", "/v1/freeze", "Freeze the site", freeze, OrderAnswer, Freeze, Because, _KEY),
     Endpoint("POST", "/v1/unfreeze", "Unfreeze the site", unfreeze, OrderAnswer, Unfreeze, Because, _KEY),

@@ -43,6 +43,15 @@ class OrderAnswer(Format):
     )
 
 
+class HostAnswer(OrderAnswer):
+    """An order about a host was carried out, and is durable; the batch system obeys when the scheduler next comes by."""
+
+    confirmed: StrictBool = Field(
+        description="the cluster is known to have the host; false: the newest snapshot does not have it (it drains already), "
+        "or none was posted since the controller started"
+    )
+
+
 class ProblemDetail(Format):
     """One thing that is wrong with a message."""
 

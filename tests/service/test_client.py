@@ -22,7 +22,7 @@ from xce.domain.errors import (
 from xce.domain.formats.provider import Kind, ProviderDescription, TemplateOffer
 from xce.domain.formats.rest import JoinReport
 from xce.domain.formats.session_result import SessionResult
-from xce.domain.formats.snapshot import Snapshot
+from xce.domain.formats.snapshot import Host, Snapshot
 
 P1 = NAMES[Role.PROVISIONER]
 LATER = datetime.now(UTC) + timedelta(days=1)
@@ -70,7 +70,10 @@ def test_it_speaks_all_of_the_interface(service: Running) -> None:
         scheduler.report_bookings({"lic": 2})
         position = scheduler.status().position
         scheduler.publish_session(SessionResult(position=position))
-        scheduler.post_snapshot(Snapshot(format="xce.snapshot/1", now=LATER, position=position))
+        hosts = (Host(name="h"),)
+        scheduler.post_snapshot(
+            Snapshot(format="xce.snapshot/1", now=LATER, position=position, hosts=hosts)
+        )
 
         assert [lease.epoch for lease in provisioner.leases()] == [1]
         assert [request.id for request in provisioner.requests()] == ["R1"]
@@ -91,7 +94,7 @@ def test_it_speaks_all_of_the_interface(service: Running) -> None:
         assert len(list(provisioner.events(limit=2))) == position
         with pytest.raises(NotFoundError):
             scheduler.join(JoinReport(host="h", booted_at=LATER))
-        assert scheduler.drain("h", "idle").changed, "any host may be drained, own ones too"
+        assert scheduler.drain("h", "idle").changed, "own hosts too"
         assert [drain.host for drain in scheduler.drains()] == ["h"]
         provisioner.release_lease("cloud", P1)
 

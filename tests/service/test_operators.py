@@ -152,11 +152,13 @@ def test_a_freeze_is_shown_where_it_matters(site: Site, admin: Operator) -> None
 
 def test_a_host_is_drained_opened_and_given_back(site: Site, admin: Operator) -> None:
     name = with_an_idle_host(site)
-    assert "takes no new work" in admin.says("drain", name, "--why", "disk")
+    said = admin.says("drain", name, "--why", "disk")
+    assert "asked: takes no new work once the scheduler has obeyed" in said
+    assert "confirmed" not in said, "the scheduler has told of it"
     (drain,) = admin.json("drains")["items"]
     assert (drain["host"], drain["why"], drain["by"]) == (name, "disk", "admin/admin-1")
     assert "already" in admin.says("drain", name)
-    assert "takes work again" in admin.says("open", name)
+    assert "asked: takes work again once the scheduler has obeyed" in admin.says("open", name)
 
     assert "goes back when it is empty" in admin.says(
         "return", "cloud/m1", "--deadline", "30min", "--at-deadline", "requeue"
@@ -165,6 +167,36 @@ def test_a_host_is_drained_opened_and_given_back(site: Site, admin: Operator) ->
     (drain,) = admin.json("drains")["items"]
     assert (drain["instance"], drain["at_deadline"]) == ("cloud/m1", "requeue")
     assert admin.json("instances")["items"][0]["state"] == "draining"
+
+
+def test_a_host_that_the_cluster_does_not_have_is_not_drained_and_near_names_are_told(
+    site: Site, admin: Operator
+) -> None:
+    name = with_an_idle_host(site)
+
+    code, why = admin.code("drain", "OWN-2")
+    assert (code, "has no host OWN-2; did you mean own-1?" in why) == (3, True)
+    code, why = admin.code("open", "nowhere.example")
+    assert (code, why.endswith("has no host nowhere.example")) == (3, True)
+
+    assert admin.json("drains")["items"] == []
+    assert admin.json("drain", name)["confirmed"] is True
+    assert admin.json("open", name)["confirmed"] is True
+    assert "never drained" in admin.code("open", "own-1")[1]
+
+
+def test_before_a_scheduler_has_told_of_hosts_a_drain_says_that_nobody_has_confirmed_it(
+    site: Site, admin: Operator
+) -> None:
+    said = admin.says("drain", "own-2")
+
+    assert "nobody has confirmed that the cluster has a host own-2" in said
+    assert admin.json("drain", "own-2") | {"versions": {}} == {
+        "changed": False, "versions": {}, "epochs": {}, "confirmed": False,
+    }  # fmt: skip
+    site.round()
+    assert "asked" in admin.says("open", "own-2"), "what drains is opened, also when it is unknown"
+    assert admin.code("drain", "own-2")[0] == 3
 
 
 def test_a_provider_is_paused_and_resumed(site: Site, admin: Operator) -> None:

@@ -11,7 +11,7 @@ from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import show
 from xce.domain.engine.commands import DismissOrphan, GiveUpRequest
 from xce.domain.errors import InputError, RejectedError
-from xce.domain.formats.rest import DrainWish, OrderAnswer
+from xce.domain.formats.rest import DrainWish, HostAnswer, OrderAnswer
 from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import read_duration
@@ -45,6 +45,27 @@ def _do(
         show(done if answer.changed else already)
 
 
+def _do_host(
+    context: typer.Context,
+    order: Callable[["Client"], HostAnswer],
+    host: str,
+    done: str,
+    already: str,
+    *,
+    as_json: bool,
+) -> None:
+    with connection_of(context).client() as client:
+        answer = order(client)
+    if as_json:
+        terminal.write_json(answer.to_json())
+        return
+    show(f"host {host}: {done if answer.changed else already}")
+    if not answer.confirmed:
+        show(
+            f"nobody has confirmed that the cluster has a host {host}: no snapshot of a scheduler has told of it"
+        )
+
+
 def _length(text: str, option: str) -> timedelta:
     try:
         length = read_duration(text)
@@ -74,11 +95,12 @@ def drain(
 ) -> None:
     """Close a host to new work; a provisioned one goes back when it is empty, an own one stays closed."""
     wish = _wish(deadline, at_deadline)
-    _do(
+    _do_host(
         context,
         lambda client: client.drain(host, why, wish),
-        f"host {host} takes no new work; xcecli drains shows how far it is",
-        f"host {host} was being drained already",
+        host,
+        "asked: takes no new work once the scheduler has obeyed; xcecli drains shows how far it is",
+        "it was being drained already; xcecli drains shows how far it is",
         as_json=as_json,
     )
 
@@ -90,11 +112,12 @@ def open_host(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Let a host that was drained take work again."""
-    _do(
+    _do_host(
         context,
         lambda client: client.open_host(host, why),
-        f"host {host} takes work again",
-        f"host {host} was open already",
+        host,
+        "asked: takes work again once the scheduler has obeyed",
+        "it was open already",
         as_json=as_json,
     )
 
@@ -117,7 +140,9 @@ def give_back(
     if as_json:
         terminal.write_json(answer.to_json())
     else:
-        show(f"host {entry.host} takes no new work and goes back when it is empty")
+        show(
+            f"host {entry.host}: asked: takes no new work once the scheduler has obeyed, and goes back when it is empty"
+        )
 
 
 def _cannot_return(instance: str, state: InstanceState) -> str:
