@@ -209,6 +209,13 @@ def test_a_provider_is_paused_and_resumed(site: Site, admin: Operator) -> None:
     assert "was not paused" in admin.says("provider", "resume", "cloud", "--item", "c4")
 
 
+def test_the_help_of_resume_says_which_pause_ends_without_an_item(admin: Operator) -> None:
+    said = " ".join(admin.says("provider", "resume", "--help").replace("│", " ").split())
+
+    assert "else only the pause of the whole provider ends" in said
+    assert "all of it" not in said
+
+
 def test_orphans_are_dismissed_and_asks_given_up(site: Site, admin: Operator) -> None:
     busy(site)
     assert "not reported again" in admin.says("orphan", "dismiss", "cloud/m9")

@@ -182,7 +182,11 @@ def resume(
     context: typer.Context,
     provider: Annotated[str, typer.Argument(help="Its name.")],
     item: Annotated[
-        str | None, typer.Option("--item", help="One template or resource; else all of it.")
+        str | None,
+        typer.Option(
+            "--item",
+            help="The pause of one template or resource; else only the pause of the whole provider ends.",
+        ),
     ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
