@@ -232,6 +232,7 @@ class Shell:
                 view,
                 now,
                 self._settings,
+                looked_at=now,
                 lifecycle=self._lifecycle,
                 capabilities={
                     name: one.description.capabilities for name, one in self._providers.items()

@@ -8,7 +8,8 @@ from xce.adapters.controller.live import Views
 from xce.adapters.controller.questions import supply_of
 from xce.adapters.provisioner.driver import Driver, Surroundings
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
-from xce.adapters.provisioner.rounds import Heard, Newest, Rounds
+from xce.adapters.provisioner.newest import Newest, Published
+from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.provisioner.worker import Worker
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.messages import Caller, Role
@@ -68,6 +69,7 @@ class RealLife:
             given.wait(seconds)
             return True
 
+        self._newest = Newest()
         around = Surroundings(
             books=books,
             leases=leases,
@@ -76,6 +78,7 @@ class RealLife:
             clock=clock,
             elapsed_s=clock.elapsed_s,
             pause=pause,
+            newest=self._newest,
             policy=given.policy.settings(),
             lifecycle=given.lifecycle,
         )
@@ -89,7 +92,6 @@ class RealLife:
             )
             for name, provider in given.providers.items()
         }
-        self._newest = Newest()
         self._clock = clock
         self._keeper = LeaseKeeper(
             books,
@@ -118,7 +120,7 @@ class RealLife:
 
     def hear(self, result: SessionResult, age_s: float) -> None:
         """See ``ProvisionerLife.hear``."""
-        self._newest.put(Heard(result, self._clock.elapsed_s() - age_s, "0" * 64))
+        self._newest.put(Published(result, self._clock.elapsed_s() - age_s, "0" * 64))
 
     def leave(self) -> None:
         """See ``ProvisionerLife.leave``."""

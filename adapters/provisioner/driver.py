@@ -14,6 +14,7 @@ import structlog
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.provisioner.books import Books, is_about_the_lease
 from xce.adapters.provisioner.hearing import Heard, record_of
+from xce.adapters.provisioner.newest import Newest
 from xce.adapters.provisioner.supplies import (
     ask_of,
     capabilities_of,
@@ -93,6 +94,7 @@ class Surroundings:
     Attributes:
         elapsed_s: the monotonic clock.
         pause: wait so many seconds before a try is repeated; False: do not repeat it, we are stopping.
+        newest: what the scheduler published, and when.
     """
 
     books: Books
@@ -102,6 +104,7 @@ class Surroundings:
     clock: Clock
     elapsed_s: Callable[[], float]
     pause: Callable[[float], bool]
+    newest: Newest
     policy: PolicySettings
     lifecycle: LifecycleSettings
     watch: Watch = field(default_factory=NoWatch)
@@ -361,6 +364,7 @@ class Driver:
             inventory,
             now,
             policy_of(around.policy, supply),
+            looked_at=around.newest.looked_at(now, around.elapsed_s()),
             lifecycle=around.lifecycle,
             capabilities={self.name: able},
             underway=self._calls.underway(),

@@ -5,16 +5,14 @@ plan without talking to each other.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
-from hashlib import sha256
-from threading import Event, Lock
+from threading import Event
 from typing import Final, Protocol
 
 import structlog
 
 from xce.adapters.provisioner.books import Books
 from xce.adapters.provisioner.driver import Driver
+from xce.adapters.provisioner.newest import Newest
 from xce.adapters.provisioner.supplies import policy_of
 from xce.domain.engine.calls import Step
 from xce.domain.engine.commands import PauseProvider, RecordDecision
@@ -23,50 +21,14 @@ from xce.domain.errors import XceError
 from xce.domain.formats.config import PolicyConfig
 from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provisioner_config import Rhythm
-from xce.domain.formats.rest import DemandMessage, Supply
-from xce.domain.formats.session_result import Demand, Idle, SessionResult
+from xce.domain.formats.rest import Supply
+from xce.domain.formats.session_result import Demand, Idle
 from xce.domain.provisioning.lease import LeaseState
 from xce.domain.sharing.wants import terms_of_entry
 
 _LOG = structlog.get_logger("xce.provisioner")
 _NO_DEMAND: Final = Demand()
 _NOT_IDLE: Final = Idle()
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A session result, and since when it counts, on the monotonic clock; None: demand is unknown."""
-
-    result: SessionResult | None
-    since_s: float
-    digest: str | None = None
-
-    @classmethod
-    def of(cls, message: DemandMessage, now_s: float) -> "Heard":
-        """Return what a message says."""
-        result = message.result
-        digest = None if result is None else sha256(result.to_json().encode()).hexdigest()
-        return cls(result, now_s - message.age_s, digest)
-
-
-class Newest:
-    """The newest demand; one that nobody took in time is skipped (SPEC P9)."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._heard: Heard | None = None
-        self.news = Event()
-
-    def put(self, heard: Heard) -> None:
-        """Replace what was there."""
-        with self._lock:
-            self._heard = heard
-        self.news.set()
-
-    def get(self) -> Heard | None:
-        """Return what is there; None: nothing was heard yet."""
-        with self._lock:
-            return self._heard
 
 
 class Watch(Protocol):
@@ -150,15 +112,14 @@ class Rounds:
 
     def inputs(self, supply: Supply) -> tuple[PolicyInput, str | None]:
         """Return the input of a round, and the digest of the session result that it is about."""
-        heard = self._newest.get()
-        result = None if heard is None else heard.result
-        age_s = 0.0 if heard is None else max(0.0, self._elapsed_s() - heard.since_s)
+        published = self._newest.get()
+        result = None if published is None else published.result
         acting = {one.provider for one in supply.leases if one.state is LeaseState.HELD}
         return (
             PolicyInput(
                 now=supply.now,
                 position=supply.position if result is None else result.position,
-                computed_at=None if result is None else supply.now - timedelta(seconds=age_s),
+                computed_at=self._newest.looked_at(supply.now, self._elapsed_s()),
                 demand=_NO_DEMAND if result is None else result.demand,
                 idle=_NOT_IDLE if result is None else result.idle,
                 providers=tuple(one.description for one in supply.providers if one.name in acting),
@@ -170,7 +131,7 @@ class Rounds:
                 shared=tuple(terms_of_entry(entry) for entry in supply.shared),
                 settings=policy_of(self._settings, supply),
             ),
-            None if heard is None else heard.digest,
+            None if published is None else published.digest,
         )
 
     def _say(self, decisions: tuple[Decision, ...]) -> None:

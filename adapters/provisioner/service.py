@@ -16,12 +16,13 @@ from xce.adapters.files import why_unread
 from xce.adapters.providers.script_provider import ScriptProvider
 from xce.adapters.provisioner.books import ClientBooks
 from xce.adapters.provisioner.driver import Driver, Surroundings
-from xce.adapters.provisioner.hearing import Heard as Said
+from xce.adapters.provisioner.hearing import Heard
 from xce.adapters.provisioner.ids import UniqueIds
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.metrics import Metrics
+from xce.adapters.provisioner.newest import Newest, Published
 from xce.adapters.provisioner.observing import Observing
-from xce.adapters.provisioner.rounds import Heard, Newest, Rounds
+from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.provisioner.worker import Worker
 from xce.adapters.settings.load import read_model
 from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
@@ -139,7 +140,7 @@ class ClientDesk:
 
 
 def make_providers(
-    config: ProvisionerConfig, state: Path, heard: Mapping[str, Said]
+    config: ProvisionerConfig, state: Path, heard: Mapping[str, Heard]
 ) -> dict[str, FullProvider]:
     """Return the providers by name, each script provider with a folder of its own below ``state``.
 
@@ -186,6 +187,7 @@ class ProvisionerService:
         books = ClientBooks(self._client, self.clock, good_for_s=SUPPLY_GOOD_FOR_S)
         ids = UniqueIds(self.clock)
         engine = Provisioner(ids)
+        self.newest = Newest()
         around = Surroundings(
             books=books,
             leases=self.leases,
@@ -194,11 +196,12 @@ class ProvisionerService:
             clock=self.clock,
             elapsed_s=self.clock.elapsed_s,
             pause=lambda seconds: not self._stopping.wait(seconds),
+            newest=self.newest,
             policy=config.policy.settings(),
             lifecycle=config.lifecycle,
             watch=self.metrics,
         )
-        heard = {name: Said() for name in config.provider_names()}
+        heard = {name: Heard() for name in config.provider_names()}
         made = make_providers(config, Path(config.state), heard) if providers is None else providers
         self.workers = {
             name: Worker(
@@ -210,7 +213,6 @@ class ProvisionerService:
             )
             for name, provider in made.items()
         }
-        self.newest = Newest()
         self.rounds = Rounds(
             books,
             engine,
@@ -330,7 +332,7 @@ class ProvisionerService:
                     if self._stopping.is_set():
                         return
                     if pushed.session is not None:
-                        self.newest.put(Heard.of(pushed.session, self.clock.elapsed_s()))
+                        self.newest.put(Published.of(pushed.session, self.clock.elapsed_s()))
             except XceError as error:
                 _LOG.warning("no demand", error=str(error))
             except Exception:  # noqa: BLE001 - the connection was closed under it

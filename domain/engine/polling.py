@@ -77,6 +77,7 @@ def poll(
     settings: PolicySettings,
     ids: IdSource,
     *,
+    looked_at: datetime | None,
     lifecycle: LifecycleSettings = DEFAULTS,
     capabilities: Mapping[str, Capabilities] | None = None,
     underway: Underway = NOTHING,
@@ -88,6 +89,7 @@ def poll(
         now: the time.
         settings: of the policy.
         ids: for new returns.
+        looked_at: when the scheduler last looked at its hosts and told who joined; None: nobody knows.
         lifecycle: how things are followed.
         capabilities: what each provider can do; one that is not named can do what version 1 of the contract can.
         underway: what this process is at.
@@ -102,7 +104,7 @@ def poll(
         *_settled(inventory.requests, now, lifecycle, underway),
         *(() if settings.freeze else _aged(inventory.instances, now, lifecycle)),
         *((Step(looks=(Look(draining),)),) if draining else ()),
-        *_never_joined(inventory.instances, now, settings),
+        *_never_joined(inventory.instances, looked_at, settings),
         *(() if settings.freeze else _useless(inventory.instances, now, ids)),
         Step(calls=tuple(_return_calls(inventory.instances, inventory.grants, underway))),
     )
@@ -280,11 +282,17 @@ def is_aged(entry: InstanceEntry, now: datetime, lifecycle: LifecycleSettings) -
 
 
 def _never_joined(
-    instances: Iterable[InstanceEntry], now: datetime, settings: PolicySettings
+    instances: Iterable[InstanceEntry], looked_at: datetime | None, settings: PolicySettings
 ) -> Iterator[Step]:
+    """Miss the hosts that were not there when somebody looked; while nobody looks they may have joined, and have jobs."""
+    if looked_at is None:
+        return
     why = f"did not join within {minutes(settings.join_limit)}"
     for entry in instances:
-        if entry.state is InstanceState.STARTING and now - entry.granted_at >= settings.join_limit:
+        if (
+            entry.state is InstanceState.STARTING
+            and looked_at - entry.granted_at >= settings.join_limit
+        ):
             yield Step((MissJoin(entry.id, why),))
 
 

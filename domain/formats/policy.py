@@ -219,7 +219,7 @@ class PolicySettings(Format):
     )
     join_limit: Duration = Field(
         default=timedelta(minutes=15),
-        description="a machine that has not joined by then never will",
+        description="a machine that was not there when the scheduler looked after that time never will be; while no scheduler reports, it is kept",
     )
     pause_after_refusal: Duration = Field(
         default=timedelta(minutes=10),

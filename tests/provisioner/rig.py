@@ -11,7 +11,8 @@ from xce.adapters.controller.live import LiveController, LiveSettings, Views
 from xce.adapters.controller.questions import supply_of
 from xce.adapters.provisioner.driver import Driver, Surroundings
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
-from xce.adapters.provisioner.rounds import Heard, Newest, Rounds
+from xce.adapters.provisioner.newest import Newest, Published
+from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.engine.commands import (
     Command,
@@ -118,7 +119,7 @@ class Site:
             )
         position = self.live.feed.position
         result = SessionResult(position=position, demand=demand, idle=idle or Idle())
-        self.newest.put(Heard(result, self.clock.elapsed_s(), "0" * 64))
+        self.newest.put(Published(result, self.clock.elapsed_s(), "0" * 64))
 
     def join(self, machine: str) -> None:
         """Let a machine report to the cluster."""
@@ -223,6 +224,7 @@ class Process:
             clock=clock,
             elapsed_s=clock.elapsed_s,
             pause=lambda seconds: False,
+            newest=site.newest,
             policy=settings.settings(),
             lifecycle=lifecycle or LifecycleSettings(),
         )

@@ -79,16 +79,36 @@ def test_f03_a_host_that_does_not_join_is_given_back_and_paid_for_until_it_is(si
     process.begin()
     site.say(1)
     process.tick()
-    site.say()
 
     for _ in range(20):
         pass_time(site)
+        site.say()
         process.tick()
 
     assert cloud.returned == {"m1": 1}
     assert [type(event).__name__ for event in site.events() if event.originator_id == "instance:cloud/m1"] == [
         "Granted", "JoinMissed", "ReturnIntended", "ReturnAccepted", "Returned",
     ]  # fmt: skip
+
+
+def test_a_host_whose_join_nobody_could_report_is_kept_until_somebody_looks(site: Site) -> None:
+    """The scheduler daemon is away, the batch system places jobs on the host all the same."""
+    cloud = Cloud(Means.NEITHER)
+    process = Process(site, cloud)
+    process.begin()
+    site.say(1)
+    process.tick()
+
+    for _ in range(40):
+        pass_time(site)
+        process.tick()
+    assert not cloud.returned
+
+    site.join("m1")
+    site.say()
+    process.tick()
+    assert [one.state for one in site.inventory.instances] == [InstanceState.JOINED]
+    assert not cloud.returned
 
 
 @pytest.mark.parametrize("means", [Means.TAG, Means.LISTING])

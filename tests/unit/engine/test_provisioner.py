@@ -382,7 +382,7 @@ def test_polls_follow_from_the_inventory_alone() -> None:
         grants=(accepted_return(grant(4, "B8"), "ret-8"),),
     )
 
-    steps = provisioner().poll(inventory, NOW, SETTINGS)
+    steps = provisioner().poll(inventory, NOW, SETTINGS, looked_at=NOW)
 
     assert [call for step in steps for call in step.calls] == [
         StatusCall("cloud", "R1", "add-1"),
@@ -396,7 +396,7 @@ def test_a_return_that_was_never_answered_is_made_again_under_its_own_id() -> No
         instances=(instance(InstanceState.RETURNING, 3, "B7"),), grants=(grant(4, "B8"),)
     )
 
-    steps = provisioner().poll(inventory, NOW, SETTINGS)
+    steps = provisioner().poll(inventory, NOW, SETTINGS, looked_at=NOW)
 
     assert [call for step in steps for call in step.calls] == [
         GiveBackCall("cloud", "B7", (("cloud/m3", "m3"),)),
@@ -404,7 +404,9 @@ def test_a_return_that_was_never_answered_is_made_again_under_its_own_id() -> No
     ]
     ours = Underway(returns={"B7", "B8"})
     assert not [
-        c for s in provisioner().poll(inventory, NOW, SETTINGS, underway=ours) for c in s.calls
+        c
+        for s in provisioner().poll(inventory, NOW, SETTINGS, looked_at=NOW, underway=ours)
+        for c in s.calls
     ]
 
 
@@ -413,12 +415,27 @@ def test_a_machine_that_does_not_join_in_time_is_given_up_and_then_returned() ->
     late = Inventory(instances=(starting,))
 
     assert MissJoin("cloud/m1", "did not join within 15 min") in commands(
-        provisioner().poll(late, NOW, SETTINGS)
+        provisioner().poll(late, NOW, SETTINGS, looked_at=NOW)
     )
 
     useless = Inventory(instances=(instance(InstanceState.NEVER_JOINED),))
     assert StartReturn("B1", ("cloud/m1",), "never joined") in commands(
-        provisioner().poll(useless, NOW, SETTINGS)
+        provisioner().poll(useless, NOW, SETTINGS, looked_at=NOW)
+    )
+
+
+@pytest.mark.parametrize(
+    "looked_at", [None, NOW - timedelta(minutes=1)], ids=["nobody", "too early"]
+)
+def test_a_machine_that_nobody_has_looked_for_since_its_time_was_over_is_not_given_up(
+    looked_at: datetime | None,
+) -> None:
+    """The scheduler is away: the host may have joined, and jobs may run on it."""
+    granted = NOW - SETTINGS.join_limit
+    starting = instance(InstanceState.STARTING).model_copy(update={"granted_at": granted})
+
+    assert not commands(
+        provisioner().poll(Inventory(instances=(starting,)), NOW, SETTINGS, looked_at=looked_at)
     )
 
 
@@ -426,7 +443,7 @@ def test_a_host_that_is_left_draining_is_looked_at_again_and_then_given_back() -
     """Its return was refused, or the provisioner died between the drain and the look."""
     inventory = Inventory(instances=(instance(InstanceState.DRAINING),))
 
-    steps = provisioner().poll(inventory, NOW, SETTINGS)
+    steps = provisioner().poll(inventory, NOW, SETTINGS, looked_at=NOW)
 
     assert [look for step in steps for look in step.looks] == [Look(("cloud/m1",))]
     assert commands(provisioner().looked({"cloud/m1": False}, inventory)) == [
@@ -451,7 +468,7 @@ def test_many_hosts_go_back_in_returns_of_a_hundred() -> None:
         instances=tuple(instance(InstanceState.NEVER_JOINED, n) for n in range(250))
     )
 
-    steps = provisioner().poll(inventory, NOW, SETTINGS)
+    steps = provisioner().poll(inventory, NOW, SETTINGS, looked_at=NOW)
 
     sizes = [len(one.instances) for one in commands(steps) if isinstance(one, StartReturn)]
     assert sizes == [100, 100, 50]
@@ -482,7 +499,9 @@ def unknown(state: RequestState = RequestState.INTENDED) -> Inventory:
 def test_f04_an_intent_without_an_outcome_is_looked_up_as_its_provider_makes_possible(
     able: Capabilities, call: list[object]
 ) -> None:
-    steps = provisioner().poll(unknown(), NOW, SETTINGS, capabilities={"cloud": able})
+    steps = provisioner().poll(
+        unknown(), NOW, SETTINGS, looked_at=NOW, capabilities={"cloud": able}
+    )
 
     assert [type(command) for command in commands(steps)] == [LoseTrack]
     assert [one for step in steps for one in step.calls] == call
@@ -491,7 +510,9 @@ def test_f04_an_intent_without_an_outcome_is_looked_up_as_its_provider_makes_pos
 def test_an_ask_that_this_process_is_at_is_no_lost_one() -> None:
     ours = Underway(asks={"R1"})
 
-    assert commands(provisioner().poll(unknown(), NOW, SETTINGS, underway=ours)) == []
+    assert (
+        commands(provisioner().poll(unknown(), NOW, SETTINGS, looked_at=NOW, underway=ours)) == []
+    )
 
 
 def test_what_was_never_found_out_is_reported_when_it_is_given_up() -> None:

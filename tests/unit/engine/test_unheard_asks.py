@@ -27,7 +27,11 @@ GIVEN_UP = RequestEntry(
 
 def poll(entry: RequestEntry, underway: Underway | None = None) -> list[Step]:
     steps = Provisioner(CountedIds()).poll(
-        Inventory(requests=(entry,)), NOW, PolicySettings(), underway=underway or Underway()
+        Inventory(requests=(entry,)),
+        NOW,
+        PolicySettings(),
+        looked_at=NOW,
+        underway=underway or Underway(),
     )
     return [step for step in steps if step.commands]
 

@@ -62,7 +62,8 @@ class Story:
                 act()
             view = self.run.projections.inventory.view()
             self.most = max(self.most, len(view.instances))
-            self._go(self._engine.poll(view, at(self.minute), self.settings))
+            now = at(self.minute)
+            self._go(self._engine.poll(view, now, self.settings, looked_at=now))
             self._go(self._engine.round(self._inputs())[1])
 
     def _inputs(self) -> PolicyInput:
