@@ -216,6 +216,23 @@ def test_the_help_of_resume_says_which_pause_ends_without_an_item(admin: Operato
     assert "all of it" not in said
 
 
+def test_a_long_reason_for_a_pause_is_cut_for_people_and_whole_for_programs(
+    site: Site, admin: Operator
+) -> None:
+    why = "Traceback (most recent call last):\n" + 40 * "  in call_that_failed\n"
+    admin.says("provider", "pause", "cloud", "--item", "c4", "--why", why)
+
+    (row,) = [line for line in admin.says("providers").splitlines() if "c4 until" in line]
+
+    assert row.rstrip().endswith("…")
+    assert len(row[row.index("c4 until") :].rstrip()) <= showing.BRIEF
+    assert admin.json("providers")["items"][0]["pauses"][0]["why"] == why
+    admin.says("provider", "pause", "cloud", "--why", "out")
+    (row,) = [line for line in admin.says("providers").splitlines() if " until " in line]
+    assert "all of it until" in row
+    assert row.rstrip().endswith(": out and 1 more")
+
+
 def test_orphans_are_dismissed_and_asks_given_up(site: Site, admin: Operator) -> None:
     busy(site)
     assert "not reported again" in admin.says("orphan", "dismiss", "cloud/m9")

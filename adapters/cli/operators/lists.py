@@ -1,7 +1,7 @@
 """What ``xcecli`` lists: supply, asks, money, reasons; all of one list at one moment of the controller."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -18,13 +18,14 @@ from xce.adapters.cli.operators.showing import (
     Times,
     WatchOption,
     again,
+    brief,
     by_state,
     page_json,
     show,
     shown,
     table_of,
 )
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
 from xce.domain.formats.rest import (
     CostLine,
     DecisionEntry,
@@ -126,6 +127,13 @@ def providers(
         ]
         return hosts + counts
 
+    def paused(pauses: Sequence[Pause]) -> str | None:
+        if not pauses:
+            return None
+        first = min(pauses, key=lambda pause: pause.item or "")
+        text = brief(f"{first.item or 'all of it'} until {times.of(first.until)}: {first.why}")
+        return text if len(pauses) == 1 else f"{text} and {len(pauses) - 1} more"
+
     columns: list[Column[ProviderEntry]] = [
         Column("provider", lambda entry: entry.name),
         Column("offers", offers),
@@ -134,10 +142,7 @@ def providers(
         Column("priority", lambda entry: entry.description.priority, right=True),
         Column(
             "paused",
-            lambda entry: [
-                f"{pause.item or 'all of it'} until {times.of(pause.until)}: {pause.why}"
-                for pause in entry.pauses
-            ],
+            lambda entry: paused(entry.pauses),
             lambda text: "" if text == "-" else "yellow",
         ),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Annotated, Generic, TypeVar, cast
+from typing import Annotated, Final, Generic, TypeVar, cast
 
 import typer
 from rich.table import Table
@@ -18,6 +18,9 @@ from xce.domain.formats.base import Format
 from xce.domain.values import write_duration
 
 F = TypeVar("F", bound=Format)
+
+#: Characters of a text that a table cuts.
+BRIEF: Final = 60
 
 WatchOption = Annotated[
     float | None,
@@ -85,6 +88,12 @@ def shown(value: object) -> str:
             return few if len(parts) <= 4 else f"{few} and {len(parts) - 4} more"
         case _:
             return str(value)
+
+
+def brief(text: str) -> str:
+    """Return a text of others, such as a traceback, as one short line for a table."""
+    line = " ".join(text.split())
+    return line if len(line) <= BRIEF else f"{line[: BRIEF - 1].rstrip()}…"
 
 
 def table_of(entries: Iterable[F], columns: Sequence[Column[F]]) -> Table:
