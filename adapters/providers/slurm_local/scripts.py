@@ -27,6 +27,8 @@ from typing import Any, Final
 OURS: Final = "xce:"
 _COMMAND_S: Final = 30.0
 _END_S: Final = 10.0
+#: A slurmd that works registers in a second or two; one that slurmctld does not know after this is told to do it again.
+JOIN_S: Final = 10.0
 _SET: Final = re.compile(r"(\w+)=(\S*)")
 _BUSY: Final = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "ALLOC", "MIX", "COMP"})
 
@@ -305,24 +307,36 @@ class SlurmLocal:
             except SlurmError as error:  # later, then
                 print(f"{machine}: {error}", file=sys.stderr)
         try:
-            self._name()
+            self._make_known()
         except SlurmError as error:
             print(error, file=sys.stderr)
 
     def _launch(self, known: dict[str, Any]) -> None:
         node = known["node"]
         known["pid"] = self._slurm.daemon_of(node) or self._slurm.start(node)
+        known["called"] = self._now
         self._keep()
 
-    def _name(self) -> None:
-        """Write into each node that has registered which machine it is; a slurmctld that was killed may have forgotten."""
-        live = {m: one["node"] for m, one in self._state.machines.items() if not one["gone"] and not one["ending"]}  # fmt: skip
+    def _make_known(self) -> None:
+        """See to it that Slurm knows each live machine: a slurmctld that was killed may have forgotten a node, or which machine it is."""
+        live = {m: one for m, one in self._state.machines.items() if not one["gone"] and not one["ending"]}  # fmt: skip
         shown = self._slurm.nodes() if live else {}
-        for machine, node in live.items():
-            record = shown.get(node, {})
-            registered = not record.get("State", "FUTURE").startswith("FUTURE")
-            if registered and record.get("Comment") != f"{OURS}{machine}":
-                self._slurm.update(node, f"comment={OURS}{machine}")
+        for machine, known in live.items():
+            record = shown.get(known["node"])
+            if record is None:
+                continue
+            if record["State"].startswith("FUTURE"):
+                self._register_again(known)
+            elif record.get("Comment") != f"{OURS}{machine}":
+                self._slurm.update(known["node"], f"comment={OURS}{machine}")
+
+    def _register_again(self, known: dict[str, Any]) -> None:
+        """Let the slurmd of a machine register, if it has had time to; Slurm refuses to set such a record by a command."""
+        if known["pid"] is None or self._now - known.get("called", 0.0) < JOIN_S:
+            return
+        known["called"] = self._now
+        self._keep()
+        call_again(known["pid"])
 
     def _end(self, known: dict[str, Any]) -> None:
         """End a machine and all that runs on it, then make its record FUTURE again."""
@@ -379,6 +393,14 @@ def template_of(one: dict[str, Any]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------ processes
+def call_again(pid: int) -> None:
+    """Let a slurmd register again; what runs below it goes on."""
+    try:
+        os.kill(pid, signal.SIGHUP)
+    except ProcessLookupError:
+        return
+
+
 def is_slurmd(pid: int) -> bool:
     """Return whether a process is a slurmd that runs."""
     try:

@@ -37,6 +37,8 @@ class Cluster:
     kill_at: int | None = None
     kill_after: bool = False
     away: bool = False
+    now: float = 1000.0
+    called: list[str] = field(default_factory=list[str])
     requeued: list[str] = field(default_factory=list[str])
 
     def step(self, do: Callable[[], Any]) -> Any:
@@ -99,6 +101,18 @@ class Cluster:
     def end_steps(self, _conf: str, _node: str) -> None:
         self.step(lambda: None)
 
+    def call_again(self, pid: int) -> None:
+        def do() -> None:
+            node = self.daemons[pid]
+            self.called.append(node)
+            self.records[node]["State"] = "IDLE"
+
+        self.step(do)
+
+    def forget(self, node: str) -> None:
+        """Be killed before a node was saved: its record is as slurm.conf says it."""
+        self.records[node] = {"State": "FUTURE", "CPUAlloc": "0", "Comment": ""}
+
 
 @dataclass
 class Provider:
@@ -147,8 +161,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
         return made
 
     monkeypatch.setattr(scripts, "Slurm", known)
-    for name in ("is_slurmd", "end_process", "end_steps"):
+    for name in ("is_slurmd", "end_process", "end_steps", "call_again"):
         monkeypatch.setattr(scripts, name, getattr(made, name))
+    monkeypatch.setattr("time.time", lambda: made.now)
     monkeypatch.setattr("os.fsync", int)  # nothing: the machine does not die here
     return made
 
@@ -195,6 +210,65 @@ def test_a_machine_says_in_slurm_which_one_it_is(provider: Provider, cluster: Cl
     cluster.records["small1"]["Comment"] = ""  # a slurmctld that was killed has forgotten
     provider.call("listMachines")
     assert cluster.records["small1"]["Comment"] == f"xce:{machines[0]['machineId']}"
+
+
+def test_a_live_machine_that_slurm_has_forgotten_registers_again(
+    provider: Provider, cluster: Cluster
+) -> None:
+    request = provider.ask(2)["requestId"]
+    machines = provider.status(request)["machines"]
+    cluster.forget("small1")
+    cluster.now += scripts.JOIN_S
+
+    assert [one["result"] for one in provider.status(request)["machines"]] == ["succeed"] * 2
+    assert (cluster.called, cluster.records["small1"]["State"]) == (["small1"], "IDLE")
+    provider.call("listMachines")
+    assert cluster.called == ["small1"], "once is enough"
+    assert cluster.records["small1"]["Comment"] == f"xce:{machines[0]['machineId']}"
+    assert cluster.started == 2
+
+
+def test_a_machine_that_has_just_started_has_time_to_register(
+    provider: Provider, cluster: Cluster
+) -> None:
+    provider.ask(1)
+    cluster.forget("small1")  # or it has not registered yet
+    cluster.now += scripts.JOIN_S - 1
+    provider.call("listMachines")
+    assert cluster.called == []
+
+    cluster.now += 1
+    provider.call("listMachines")
+    cluster.forget("small1")
+    provider.call("listMachines")
+    assert cluster.called == ["small1"], "it has time again"
+    cluster.now += scripts.JOIN_S
+    provider.call("listMachines")
+    assert cluster.called == ["small1", "small1"]
+
+
+def test_a_forgotten_machine_that_goes_back_is_not_called_again(
+    provider: Provider, cluster: Cluster
+) -> None:
+    machines = provider.status(provider.ask(1)["requestId"])["machines"]
+    cluster.forget("small1")
+    cluster.now += scripts.JOIN_S
+
+    cluster.kill_at = cluster.steps + 2  # its record is looked at, then it is to end
+    assert provider.give_back(machines)["status"] == "complete"
+
+    assert (cluster.called, cluster.daemons) == ([], {})
+    assert cluster.records["small1"]["State"] == "FUTURE"
+
+
+def test_a_machine_whose_record_is_no_more_is_left_alone(
+    provider: Provider, cluster: Cluster
+) -> None:
+    provider.ask(1)
+    del cluster.records["small1"]
+    cluster.now += scripts.JOIN_S
+    assert len(provider.call("listMachines")["machines"]) == 1
+    assert cluster.called == []
 
 
 def test_the_same_tag_makes_nothing_new_and_what_is_full_refuses(
