@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -28,8 +28,6 @@ from xce.domain.formats.comparison import Comparison, Figures, RunOutcome
 from xce.replay.compare.best import best_of
 from xce.replay.workloads.workload import Workload
 from xce.replay.workloads.workload_file import digest_of
-
-PROCESSES_MAX: Final = 1024
 
 
 def command(
@@ -65,16 +63,7 @@ def command(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Only the first N jobs of each workload.")
     ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            "--processes",
-            min=1,
-            max=PROCESSES_MAX,
-            help="Runs at once; by default as many as there are cores.",
-            show_default=False,
-        ),
-    ] = None,
+    processes: terminal.ProcessesOption = None,
     dask: Annotated[
         str | None,
         typer.Option(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ from xce.domain.errors import PermanentError
 if TYPE_CHECKING:
     from xce.adapters.faults.campaign import Campaign, Progress
     from xce.replay.faults.world import Outcome
-
-PROCESSES_MAX: Final = 1024
 
 
 def command(
@@ -36,16 +34,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            "--processes",
-            min=1,
-            max=PROCESSES_MAX,
-            help="Runs at once; by default as many as there are cores.",
-            show_default=False,
-        ),
-    ] = None,
+    processes: terminal.ProcessesOption = None,
     file: Annotated[
         Path | None,
         typer.Option("--file", help="Keep what was done here; a campaign begun there goes on."),

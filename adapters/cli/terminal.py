@@ -27,6 +27,19 @@ err: Console = PlainConsole(stderr=True)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document for programs.")]
 
+PROCESSES_MAX = 1024
+
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        min=1,
+        max=PROCESSES_MAX,
+        help="Runs at once; by default as many as there are cores.",
+        show_default=False,
+    ),
+]
+
 INPUT_BYTES_MAX = 256 * 1024 * 1024
 
 

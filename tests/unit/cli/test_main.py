@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from xce.adapters.cli import compare, faults, sim, terminal
 from xce.adapters.cli import main as entry
-from xce.adapters.cli import sim, terminal
 from xce.adapters.cli.entry import main as program
 from xce.adapters.files import require_place, write_file
 from xce.domain.errors import InputError, Problem, TransientError
@@ -140,3 +141,12 @@ def test_a_key_press_while_commands_are_imported_is_said_and_exit_code_130(
 
     assert end.value.code == 130
     assert capsys.readouterr().err == "xce: interrupted\n"
+
+
+def test_commands_that_run_in_processes_share_one_option() -> None:
+    options = [
+        get_type_hints(command, include_extras=True)["processes"]
+        for command in (compare.command, faults.command)
+    ]
+
+    assert all(option is terminal.ProcessesOption for option in options)
