@@ -25,6 +25,8 @@ from tests.unit.policy.makers import (
 )
 from xce.domain.formats.policy import PolicyInput, PolicySettings, StandingMinimum
 from xce.domain.formats.session_result import Idle
+from xce.domain.formats.simulated_provider import OutsideUse, Refusal
+from xce.domain.formats.windows import Window
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import RequestState
 
@@ -203,6 +205,13 @@ def test_a_window_is_of_local_time(window: dict[str, object], when: str, inside:
 def test_a_window_that_is_none_is_an_error(window: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         standing(1, **window)
+
+
+def test_windows_and_simulated_providers_share_one_check_of_zones() -> None:
+    checks = [model.model_fields["zone"].metadata for model in (Window, Refusal, OutsideUse)]
+
+    assert checks[0], "there is one"
+    assert checks[0] == checks[1] == checks[2]
 
 
 def test_outside_its_window_a_minimum_keeps_nothing() -> None:
