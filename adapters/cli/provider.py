@@ -18,7 +18,7 @@ from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.cli.visible import cell
 from xce.adapters.providers.check import check_provider
 from xce.adapters.providers.check.findings import CheckReport, Outcome
-from xce.adapters.providers.install import Comes, Knows, install
+from xce.adapters.providers.install import Comes, Knows, configuration_of, install
 from xce.adapters.providers.slurm_local.settings import records
 from xce.domain.errors import InputError
 from xce.domain.formats.script_provider import ScriptSettings
@@ -127,10 +127,12 @@ def install_command(
         ),
     ] = Knows.TAGS,
 ) -> None:
-    """Write a provider that comes with the package as a folder of scripts, with a configuration to begin with."""
+    """Write a provider that comes with the package as a folder of scripts, with a configuration to begin with; one that is there stays."""
+    place = configuration_of(what, folder)
+    kept = ": kept as it was; move it away for a new one" if place.exists() else ""
     names = install(what, folder, knows=knows)
     terminal.out.print(f"{len(names)} scripts in {folder / 'scripts'}", soft_wrap=True)
-    terminal.out.print(f"configuration in {folder / 'conf' / f'{what}.json'}", soft_wrap=True)
+    terminal.out.print(f"configuration in {place}{kept}", soft_wrap=True)
 
 
 @app.command("slurm-records", epilog="Example: xce provider slurm-records ./slurm")
@@ -145,7 +147,7 @@ def slurm_records(
     ],
 ) -> None:
     """Print what slurm.conf needs for the templates of a provider slurm-local: hidden records, so that jobs for them may wait."""
-    place = folder / "conf" / f"{Comes.SLURM_LOCAL}.json"
+    place = configuration_of(Comes.SLURM_LOCAL, folder)
     try:
         lines = list(records(json.loads(place.read_text(encoding="utf-8"))))
     except OSError as error:

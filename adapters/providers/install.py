@@ -78,7 +78,7 @@ def install(
 ) -> tuple[str, ...]:
     """Write the scripts and a configuration to begin with; return the names of the scripts.
 
-    A configuration that is there already stays.
+    A configuration that is there already stays as it is.
 
     Raises:
         InputError: the folder cannot be written.
@@ -106,14 +106,20 @@ def install(
         (folder / "conf").mkdir(exist_ok=True)
         for name in names:
             _write_script(folder / "scripts" / f"{name}.sh", name, program)
-        place = folder / "conf" / f"{what}.json"
-        if not place.exists():
+        place = configuration_of(what, folder)
+        if fresh := not place.exists():
             place.write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-            if made is ec2.CONF:
-                (folder / "conf" / "cloud-init.sh").write_text(ec2.CLOUD_INIT, encoding="utf-8")
+        start = folder / "conf" / "cloud-init.sh"
+        if fresh and made is ec2.CONF and not start.exists():
+            start.write_text(ec2.CLOUD_INIT, encoding="utf-8")
     except OSError as error:
         raise InputError.of(str(folder), f"cannot be written: {error.strerror or error}") from None
     return names
+
+
+def configuration_of(what: Comes, folder: Path) -> Path:
+    """Return the file with the configuration of an installed provider."""
+    return folder / "conf" / f"{what}.json"
 
 
 def simulated_conf(knows: Knows, conf: dict[str, Any]) -> dict[str, Any]:
