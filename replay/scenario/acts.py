@@ -68,16 +68,16 @@ class Acts:
             case i.CutOff():
                 world.providers[act.provider].cut_off(world.now + act.lasts, act.calls)
             case i.KillHost():
-                world.lose_host(act.host)
+                world.mishaps.lose_host(act.host)
             case i.TakeBackHost():
-                world.take_back(act.host, act.notice)
+                world.mishaps.take_back(act.host, act.notice)
             case i.CancelJob():
-                world.cancel_job(act.job)
+                world.jobs.cancel(act.job)
             case i.SlipIn():
                 job = WorkloadJob(
                     act.job, (world.now - world.workload.start) // _SECOND, act.run_time // _SECOND, Shape(1)
                 )  # fmt: skip
-                world.slip_in(act.host, job)
+                world.jobs.slip_in(act.host, job)
             case i.Restart():
                 world.go_down(act.lasts)
             case i.Crash():

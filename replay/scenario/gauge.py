@@ -202,14 +202,14 @@ class Gauge:
 
     def _shared(self, wanted: ExpectValue) -> int:
         assert wanted.shared is not None, "the format asks for it"
-        totals = self.world.totals_of(wanted.shared)
+        totals = self.world.shared.totals(wanted.shared)
         match wanted.of:
             case M.TOTAL:
                 return totals.total
             case M.BORROWED:
                 return totals.borrowed
             case _:
-                reading = self.world.meter_of(wanted.shared).read(totals, self.world.now)
+                reading = self.world.shared.meter(wanted.shared).read(totals, self.world.now)
                 return reading.occupied if wanted.of is M.OCCUPIED else reading.free
 
     def _rate(self, wanted: ExpectValue) -> Decimal | None:
