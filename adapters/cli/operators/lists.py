@@ -1,7 +1,7 @@
 """What ``xcecli`` lists: supply, asks, money, reasons; all of one list at one moment of the controller."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -25,6 +25,7 @@ from xce.adapters.cli.operators.showing import (
     shown,
     table_of,
 )
+from xce.adapters.client import Client
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
 from xce.domain.formats.rest import (
     CostLine,
@@ -56,6 +57,26 @@ def _list(entries: Iterable[F], columns: list[Column[F]], what: str, *, as_json:
         terminal.print_table(table_of(found, columns))
     else:
         show(f"no {what}")
+
+
+class _Listing:
+    """One list, as it was asked for: of which controller, with times of which zone, in which form, how often."""
+
+    def __init__(self, context: typer.Context, watch: float | None, *, as_json: bool) -> None:
+        self._connection = connection_of(context)
+        self._watch = watch
+        self._as_json = as_json
+        self.times = Times(self._connection.local)
+
+    def show(
+        self, entries: Callable[[Client], Iterable[F]], columns: list[Column[F]], what: str
+    ) -> None:
+        with self._connection.client() as client:
+            again(
+                lambda: _list(entries(client), columns, what, as_json=self._as_json),
+                self._watch,
+                as_json=self._as_json,
+            )
 
 
 # ----------------------------------------------------------------------- demand
@@ -110,8 +131,7 @@ def providers(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Providers: what they offer, how much of it is used, what is paused, until when and why."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
 
     def offers(entry: ProviderEntry) -> list[str]:
         description = entry.description
@@ -131,7 +151,9 @@ def providers(
         if not pauses:
             return None
         first = min(pauses, key=lambda pause: pause.item or "")
-        text = brief(f"{first.item or 'all of it'} until {times.of(first.until)}: {first.why}")
+        text = brief(
+            f"{first.item or 'all of it'} until {listing.times.of(first.until)}: {first.why}"
+        )
         return text if len(pauses) == 1 else f"{text} and {len(pauses) - 1} more"
 
     columns: list[Column[ProviderEntry]] = [
@@ -146,20 +168,14 @@ def providers(
             lambda text: "" if text == "-" else "yellow",
         ),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.providers(), columns, "providers", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.providers, columns, "providers")
 
 
 def requests(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Asks that are open, or of which something lives."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[RequestEntry]] = [
         Column("request", lambda entry: entry.id),
         Column("provider", lambda entry: entry.provider),
@@ -168,49 +184,37 @@ def requests(
         Column("granted", lambda entry: entry.granted, right=True),
         Column("failed", lambda entry: entry.failed, right=True),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: times.of(entry.asked_at)),
-        Column("deadline", lambda entry: times.of(entry.deadline)),
+        Column("since", lambda entry: listing.times.of(entry.asked_at)),
+        Column("deadline", lambda entry: listing.times.of(entry.deadline)),
         Column("theirs", lambda entry: entry.provider_request_id),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.requests(), columns, "requests", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.requests, columns, "requests")
 
 
 def instances(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Hosts that exist: what a request brought, where it is in its life, what it costs."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[InstanceEntry]] = [
         Column("instance", lambda entry: entry.id),
         Column("template", lambda entry: entry.template),
         Column("host", lambda entry: entry.host),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("granted", lambda entry: times.of(entry.granted_at)),
-        Column("joined", lambda entry: times.of(entry.joined_at)),
-        Column("held until", lambda entry: times.of(entry.hold_until)),
+        Column("granted", lambda entry: listing.times.of(entry.granted_at)),
+        Column("joined", lambda entry: listing.times.of(entry.joined_at)),
+        Column("held until", lambda entry: listing.times.of(entry.hold_until)),
         Column("per hour", lambda entry: entry.price_per_hour, right=True),
         Column("request", lambda entry: entry.request),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.instances(), columns, "instances", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.instances, columns, "instances")
 
 
 def grants(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Amounts that are lent: how much, until when, what goes back."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[GrantEntry]] = [
         Column("grant", lambda entry: entry.id),
         Column("resource", lambda entry: entry.resource),
@@ -218,40 +222,29 @@ def grants(
         Column("returning", lambda entry: entry.returning, right=True),
         Column("returned", lambda entry: entry.returned, right=True),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("granted", lambda entry: times.of(entry.granted_at)),
-        Column("held until", lambda entry: times.of(entry.hold_until)),
-        Column("ends", lambda entry: times.of(entry.expires_at)),
+        Column("granted", lambda entry: listing.times.of(entry.granted_at)),
+        Column("held until", lambda entry: listing.times.of(entry.hold_until)),
+        Column("ends", lambda entry: listing.times.of(entry.expires_at)),
         Column("per hour", lambda entry: entry.price_per_hour, right=True),
         Column("request", lambda entry: entry.request),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.grants(), columns, "grants", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.grants, columns, "grants")
 
 
 def leases(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Which provisioner may act on each provider."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[LeaseEntry]] = [
         Column("provider", lambda entry: entry.provider),
         Column("holder", lambda entry: entry.holder),
         Column("epoch", lambda entry: entry.epoch, right=True),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: times.of(entry.since)),
+        Column("since", lambda entry: listing.times.of(entry.since)),
         Column("ends in", lambda entry: None if entry.left_s is None else f"{entry.left_s:.0f} s", right=True),
     ]  # fmt: skip
-    with connection.client() as client:
-        again(
-            lambda: _list(client.leases(), columns, "leases", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.leases, columns, "leases")
 
 
 # ------------------------------------------------------------------------ money
@@ -318,10 +311,9 @@ def decisions(
     watch: WatchOption = None,
 ) -> None:
     """The newest decisions: what was done, for which jobs, why."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[DecisionEntry]] = [
-        Column("at", lambda entry: times.of(entry.at)),
+        Column("at", lambda entry: listing.times.of(entry.at)),
         Column("deed", lambda entry: entry.deed.value),
         Column("provider", lambda entry: entry.provider),
         Column("item", lambda entry: entry.item),
@@ -330,59 +322,45 @@ def decisions(
         Column("led to", lambda entry: entry.led_to),
         Column("why", lambda entry: entry.reason),
     ]
-    with connection.client() as client:
 
-        def once() -> None:
-            found = [one for one in client.decisions() if job is None or job in one.jobs]
-            _list(found[:limit], columns, "decisions", as_json=as_json)
+    def newest(client: Client) -> list[DecisionEntry]:
+        return [one for one in client.decisions() if job is None or job in one.jobs][:limit]
 
-        again(once, watch, as_json=as_json)
+    listing.show(newest, columns, "decisions")
 
 
 def orphans(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """What costs money and belongs to no live record, or does not exist any more at its provider."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[OrphanEntry]] = [
         Column("orphan", lambda entry: entry.id),
         Column("kind", lambda entry: entry.kind.value),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("found", lambda entry: times.of(entry.found)),
+        Column("found", lambda entry: listing.times.of(entry.found)),
         Column("request", lambda entry: entry.tag),
         Column("why", lambda entry: entry.why),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.orphans(), columns, "orphans", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.orphans, columns, "orphans")
 
 
 def drains(
     context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
 ) -> None:
     """Hosts that take no new work, how far they are, and what happens at their deadline."""
-    connection = connection_of(context)
-    times = Times(connection.local)
+    listing = _Listing(context, watch, as_json=as_json)
     columns: list[Column[DrainEntry]] = [
         Column("host", lambda entry: entry.host),
         Column("instance", lambda entry: entry.instance),
         Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: times.of(entry.since)),
-        Column("deadline", lambda entry: _deadline(entry, times)),
+        Column("since", lambda entry: listing.times.of(entry.since)),
+        Column("deadline", lambda entry: _deadline(entry, listing.times)),
         Column("jobs", lambda entry: entry.jobs),
         Column("by", lambda entry: entry.by),
         Column("why", lambda entry: entry.why),
     ]
-    with connection.client() as client:
-        again(
-            lambda: _list(client.drains(), columns, "drains", as_json=as_json),
-            watch,
-            as_json=as_json,
-        )
+    listing.show(Client.drains, columns, "drains")
 
 
 def _deadline(entry: DrainEntry, times: Times) -> str | None:
