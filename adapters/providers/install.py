@@ -86,14 +86,14 @@ def install(
     if what is Comes.SIMULATED:
         made = simulated_conf(knows, conf or SIMULATED_CONF)
         names = simulated_scripts(knows, made)
-        program = _file(simulated.__file__)
+        program = f"-m {simulated.__name__}"
     elif what is Comes.EC2:
         made = conf or ec2.CONF
         names = _EC2
         program = "-m xce.adapters.providers.ec2"
     elif what is Comes.SLURM_LOCAL:
         made, names = conf or SLURM_LOCAL_CONF, tuple(slurm_local.SCRIPTS)
-        program = _file(slurm_local.__file__)
+        program = f"-m {slurm_local.__name__}"
     elif what is Comes.SLURM_LICENCES:
         made, names = conf or SLURM_LICENCES_CONF, tuple(slurm_licences.SCRIPTS)
         program = f"-m {slurm_licences.__name__}"

@@ -16,6 +16,8 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
+from xce.adapters.providers.program import RefusalError
+
 HIDDEN: Final = "[hidden]"
 THROTTLED: Final = "RequestLimitExceeded"
 UNREACHABLE: Final = "Unreachable"
@@ -99,7 +101,7 @@ _NOT_SENT: Final = (
 )
 
 
-class RefusedError(Exception):
+class RefusedError(RefusalError):
     """Nothing was done.
 
     Attributes:
@@ -114,8 +116,7 @@ class RefusedError(Exception):
         self.code = code
         self.why = why
         self.theirs = theirs or code
-        self.retry_after_s = retry_after_s
-        super().__init__(f"Error Code: {code}: {why}")
+        super().__init__(f"Error Code: {code}: {why}", retry_after_s)
 
 
 class UnansweredError(Exception):

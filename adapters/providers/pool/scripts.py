@@ -4,12 +4,13 @@
 trials that let time pass; else it is the machine's.
 """
 
-import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -18,6 +19,7 @@ from xce.adapters.clock import SystemClock
 from xce.adapters.providers.pool.book import PoolBook, seconds_until
 from xce.adapters.providers.pool.provider import PoolProvider
 from xce.adapters.providers.pool.rules import Loan
+from xce.adapters.providers.program import RefusalError, run
 from xce.domain.errors import InputError, XceError
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import Ask, GrantBack, Refused
@@ -25,10 +27,6 @@ from xce.domain.ports import Ask, GrantBack, Refused
 _SCRIPT: Final = """#!/bin/sh
 exec {python} -I -m xce.adapters.providers.pool.scripts {book} {site} {name} "$@"
 """
-
-
-class _RefusedError(Exception):
-    """The call is refused; the message says why."""
 
 
 class _Face:
@@ -81,7 +79,7 @@ class _Face:
         """Borrow."""
         tag = given.get("requestTag") or os.environ.get("XCE_REQUEST_TAG")
         if not tag:
-            raise _RefusedError("Error Code: NoTag: an ask needs a requestTag")
+            raise RefusalError("Error Code: NoTag: an ask needs a requestTag")
         ask = Ask(
             str(tag),
             Kind.COUNTABLE,
@@ -91,10 +89,7 @@ class _Face:
         )
         answer = self._provider.ask(ask, self._now)
         if isinstance(answer, Refused):
-            retry = (
-                "" if answer.retry_after_s is None else f"; retry after {answer.retry_after_s} s"
-            )
-            raise _RefusedError(f"Error Code: {answer.code}: {answer.why}{retry}")
+            raise RefusalError(f"Error Code: {answer.code}: {answer.why}", answer.retry_after_s)
         return {"requestId": answer.provider_request_id, "message": ""}
 
     def status(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -141,7 +136,7 @@ class _Face:
         )
         tag = given.get("requestTag") or os.environ.get("XCE_REQUEST_TAG")
         if not tag:
-            raise _RefusedError("Error Code: NoTag: a return needs a requestTag")
+            raise RefusalError("Error Code: NoTag: a return needs a requestTag")
         # A long return comes in several calls with one tag.
         parts = " ".join(f"{each.grant}:{each.amount}" for each in grants)
         return_id = f"back-{tag}-{crc32(parts.encode()):08x}"
@@ -202,25 +197,19 @@ def install(book: Path, site: str, folder: Path) -> tuple[str, ...]:
 
 def main(arguments: list[str]) -> int:
     """Run one script."""
-    if len(arguments) != 5 or arguments[2] not in SCRIPTS or arguments[3] != "-f":
-        print("wanted: BOOK SITE SCRIPT -f FILE", file=sys.stderr)
-        return 2
-    book, site, script, _, file = arguments
+    book, site, *call = [*arguments, "", ""] if len(arguments) < 2 else arguments
+    return run(call, SCRIPTS, partial(_opened, Path(book), site), before="BOOK SITE ")
+
+
+@contextmanager
+def _opened(book: Path, site: str) -> Generator[_Face]:
     try:
-        given = json.loads(Path(file).read_text(encoding="utf-8"))
         with PoolBook(book) as opened:
-            answer = SCRIPTS[script](_Face(opened, site, _now()), given)
-    except _RefusedError as error:
-        print(json.dumps({"message": str(error)}))
-        return 1
+            yield _Face(opened, site, _now())
     except XceError as error:
-        print(json.dumps({"message": f"{error.code}: {error}"}))
-        return 1
-    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-        print(json.dumps({"message": f"the input is not understood: {error!r}"}))
-        return 1
-    print(json.dumps(answer))
-    return 0
+        raise RefusalError(f"{error.code}: {error}") from None
+    except OSError as error:
+        raise RefusalError(str(error)) from None
 
 
 def _grant(loan: Loan, amount: int) -> dict[str, Any]:

@@ -1,48 +1,16 @@
-"""Where tokens of a Slurm stand: in slurmdbd, shared by clusters, or in ``Licenses=`` of one. Standard library only."""
+"""Where tokens of a Slurm stand: in slurmdbd, shared by clusters, or in ``Licenses=`` of one."""
 
-import os
 import re
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any, Final
 
-_COMMAND_S: Final = 30.0
+from xce.adapters.providers.program import RefusalError
+from xce.adapters.providers.slurm_commands import SlurmError, run
+
 #: A change in slurmdbd reaches slurmctld in less than a second; if it does not, it is looked at again by the next call.
 _SETTLE_S: Final = 10.0
-
-
-class RefusalError(Exception):
-    """The call is refused; the message says why."""
-
-
-class SlurmError(Exception):
-    """A command of Slurm's failed: a daemon may be away."""
-
-
-def run(conf: str, *words: str) -> str:
-    """Run one of Slurm's commands about the cluster of a slurm.conf and return what it prints."""
-    kept = {k: v for k, v in os.environ.items() if k.startswith(("PATH", "LC_", "HOME"))}
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
-    program = shutil.which(words[0], path=path)
-    if program is None:
-        raise SlurmError(f"{words[0]} is not installed")
-    try:
-        ran = subprocess.run(
-            [program, *words[1:]],
-            env={**kept, "SLURM_CONF": conf},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise SlurmError(f"{words[0]} took longer than {_COMMAND_S:g} s") from None
-    if ran.returncode:
-        raise SlurmError(f"{' '.join(words)}: {ran.stderr.strip() or ran.stdout.strip()}")
-    return ran.stdout
 
 
 def licence(conf: str, name: str) -> tuple[int, int]:

@@ -11,16 +11,17 @@ Who gives is lowered first and looked at again; only then the taker is raised. S
 tokens that two may use. Each step is on disk before it is done; the next call of any script ends what a killed one began.
 """
 
-import fcntl
-import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
-from xce.adapters.providers.slurm_licences.pools import Local, RefusalError, Shared, SlurmError
+from xce.adapters.providers import program
+from xce.adapters.providers.program import RefusalError
+from xce.adapters.providers.slurm_commands import SlurmError
+from xce.adapters.providers.slurm_licences.pools import Local, Shared
 
 
 @dataclass(slots=True)
@@ -306,43 +307,8 @@ SCRIPTS: Final[dict[str, Callable[[SlurmLicences, dict[str, Any]], dict[str, Any
 
 def main(arguments: list[str]) -> int:
     """Run one script."""
-    if len(arguments) != 3 or arguments[0] not in SCRIPTS or arguments[1] != "-f":
-        print("wanted: SCRIPT -f FILE", file=sys.stderr)
-        return 2
-    data = Path(os.environ["PRO_DATA_DIR"])
-    place = data / "slurm-licences.json"
-    with (data / "slurm-licences.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            given = json.loads(Path(arguments[2]).read_text(encoding="utf-8"))
-            conf = json.loads(_configuration().read_text(encoding="utf-8"))
-            state = State(**json.loads(place.read_text())) if place.exists() else State()
-            one = SlurmLicences(conf, state, lambda: _keep(place, state))
-            answer = SCRIPTS[arguments[0]](one, given)
-        except (RefusalError, SlurmError) as error:
-            print(json.dumps({"message": str(error)}))
-            return 1
-        except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-            print(json.dumps({"message": f"not understood: {error!r}"}))
-            return 1
-    print(json.dumps(answer))
-    return 0
-
-
-def _configuration() -> Path:
-    folder = Path(os.environ["PRO_CONF_DIR"])
-    below = folder / "conf" / "slurm-licences.json"
-    return below if below.exists() else folder / "slurm-licences.json"
-
-
-def _keep(place: Path, state: State) -> None:
-    """Write the state so that a power cut leaves the old one or the new one."""
-    new = place.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as file:
-        json.dump(asdict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(place)
+    opened = partial(program.kept, "slurm-licences", State, SlurmLicences)
+    return program.run(arguments, SCRIPTS, opened)
 
 
 if __name__ == "__main__":

@@ -1,44 +1,36 @@
 """The provider ``slurm-local``: real slurmd processes on this machine as cloud hosts of a Slurm, for trying out and for tests.
 
-Standard library only; ``xce provider install slurm-local DIR`` writes scripts that run this file:
+``xce provider install slurm-local DIR`` writes scripts that run this:
 
-    python scripts.py requestMachines -f input.json
+    python -m xce.adapters.providers.slurm_local.scripts requestMachines -f input.json
 
 A host is a record of slurm.conf in state FUTURE: hidden, until its slurmd registers. It goes back by the steps that a cloud needs as well:
 no new work, a look whether it is idle, the machine ends, and its record is FUTURE again. No record is ever deleted. What is to be done is on
 disk before it is done; the next call of any script ends what a killed one began.
 """
 
-import fcntl
-import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from xce.adapters.providers import program, slurm_commands
+from xce.adapters.providers.program import RefusalError
+from xce.adapters.providers.slurm_commands import SlurmError
+
 #: Begins the reason of our drains and the comment of our nodes.
 OURS: Final = "xce:"
-_COMMAND_S: Final = 30.0
 _END_S: Final = 10.0
 #: A slurmd that works registers in a second or two; one that slurmctld does not know after this is told to do it again.
 JOIN_S: Final = 10.0
 _SET: Final = re.compile(r"(\w+)=(\S*)")
 _BUSY: Final = frozenset({"ALLOCATED", "MIXED", "COMPLETING", "ALLOC", "MIX", "COMP"})
-
-
-class RefusalError(Exception):
-    """The call is refused; the message says why."""
-
-
-class SlurmError(Exception):
-    """A command of Slurm's failed: slurmctld may be away."""
 
 
 @dataclass(slots=True)
@@ -56,30 +48,10 @@ class Slurm:
 
     def __init__(self, conf: str) -> None:
         self.conf = conf
-        kept = {k: v for k, v in os.environ.items() if k.startswith(("PATH", "LC_", "HOME"))}
-        self._environment = {**kept, "SLURM_CONF": conf}
 
     def run(self, *words: str) -> str:
         """Run a command and return what it prints."""
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/bin:/sbin:/bin"
-        program = shutil.which(words[0], path=path)
-        if program is None:
-            raise SlurmError(f"{words[0]} is not installed")
-        try:
-            ran = subprocess.run(
-                [program, *words[1:]],
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_COMMAND_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise SlurmError(f"{words[0]} took longer than {_COMMAND_S:g} s") from None
-        if ran.returncode:
-            raise SlurmError(f"{' '.join(words)}: {ran.stderr.strip() or ran.stdout.strip()}")
-        return ran.stdout
+        return slurm_commands.run(self.conf, *words)
 
     def nodes(self) -> dict[str, dict[str, str]]:
         """Return what is known of each node, records included."""
@@ -468,44 +440,11 @@ SCRIPTS: Final[dict[str, Callable[[SlurmLocal, dict[str, Any]], dict[str, Any]]]
 
 def main(arguments: list[str]) -> int:
     """Run one script."""
-    if len(arguments) != 3 or arguments[0] not in SCRIPTS or arguments[1] != "-f":
-        print("wanted: SCRIPT -f FILE", file=sys.stderr)
-        return 2
-    data = Path(os.environ["PRO_DATA_DIR"])
-    place = data / "slurm-local.json"
-    with (data / "slurm-local.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock.fileno(), False)
-        try:
-            given = json.loads(Path(arguments[2]).read_text(encoding="utf-8"))
-            conf = json.loads(_configuration().read_text(encoding="utf-8"))
-            state = State(**json.loads(place.read_text())) if place.exists() else State()
-            one = SlurmLocal(conf, state, lambda: _keep(place, state), time.time())
-            answer = SCRIPTS[arguments[0]](one, given)
-        except (RefusalError, SlurmError) as error:
-            print(json.dumps({"message": str(error)}))
-            return 1
-        except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
-            print(json.dumps({"message": f"not understood: {error!r}"}))
-            return 1
-    print(json.dumps(answer))
-    return 0
+    return program.run(arguments, SCRIPTS, partial(program.kept, "slurm-local", State, _made))
 
 
-def _configuration() -> Path:
-    folder = Path(os.environ["PRO_CONF_DIR"])
-    below = folder / "conf" / "slurm-local.json"
-    return below if below.exists() else folder / "slurm-local.json"
-
-
-def _keep(place: Path, state: State) -> None:
-    """Write the state so that a power cut leaves the old one or the new one."""
-    new = place.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as file:
-        json.dump(asdict(state), file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(place)
+def _made(conf: dict[str, Any], state: State, keep: Callable[[], None]) -> SlurmLocal:
+    return SlurmLocal(conf, state, keep, time.time())
 
 
 if __name__ == "__main__":

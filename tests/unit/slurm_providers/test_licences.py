@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from xce.adapters.providers.slurm_commands import SlurmError
 from xce.adapters.providers.slurm_licences import pools, scripts
 
 NAME = "tool@srv"
@@ -45,7 +46,7 @@ class FakeSlurm:
         if here and not self.kill_after:
             raise KilledError
         if self.away:
-            raise pools.SlurmError(f"{words[0]}: Unable to contact")
+            raise SlurmError(f"{words[0]}: Unable to contact")
         answer = self._answer(conf, words)
         if here:
             raise KilledError
@@ -62,7 +63,7 @@ class FakeSlurm:
         told = dict(word.split("=", 1) for word in words if "=" in word)
         cluster, level = told["cluster"], int(told["percentallowed"])
         if sum(self.parts.values()) - self.parts[cluster] + level > 100:
-            raise pools.SlurmError("more than 100 percent")
+            raise SlurmError("more than 100 percent")
         self.used[cluster] += self.rush.pop(cluster, 0)
         self.parts[cluster] = level
         self.seen.append(dict(self.parts))

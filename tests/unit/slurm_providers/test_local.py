@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from xce.adapters.providers.slurm_commands import SlurmError
 from xce.adapters.providers.slurm_local import scripts
 from xce.adapters.providers.slurm_local.settings import CONF, records
 
@@ -46,7 +47,7 @@ class Cluster:
         if self.steps == self.kill_at and not self.kill_after:
             raise KilledError
         if self.away:
-            raise scripts.SlurmError("Unable to contact slurm controller")
+            raise SlurmError("Unable to contact slurm controller")
         answer = do()
         if self.steps == self.kill_at:
             raise KilledError
