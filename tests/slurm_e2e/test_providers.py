@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,23 +63,57 @@ def test_hosts_pass_the_check_of_the_contract_and_slurmctld_survives_it(
     wait_for(lambda: set(lab.nodes("ca")) == {"caown1"}, "only the own node is left")
 
 
+def test_a_host_that_a_killed_slurmctld_has_forgotten_comes_back(lab: Lab, tmp_path: Path) -> None:
+    conf = {**templates(lab.port), "slurmConf": str(lab.conf("ca"))}
+    install(Comes.SLURM_LOCAL, tmp_path, conf=conf)
+    call = partial(call_script, tmp_path)
+    template = {"templateId": "small", "machineCount": 1}
+    asked = call("requestMachines", template=template, requestTag="R1")
+    (machine,) = call("getRequestStatus", requests=[asked])["requests"][0]["machines"]
+    wait_for(lambda: lab.nodes("ca").get("small1") == "idle", "it has joined")
+
+    lab.kill("ca/pids/slurmctld", "slurmctld")
+    for place in (lab.folder / "ca" / "state").glob("node_state*"):  # it was not saved
+        place.unlink()
+    lab.start_slurmctld("ca")
+    wait_for(lambda: "caown1" in lab.run("ca", "sinfo", "-h", "-N", check=False), "it serves again")
+    assert "small1" not in lab.nodes("ca")
+
+    def is_back() -> bool:
+        (listed,) = call("listMachines")["machines"]
+        assert listed["machineId"] == machine["machineId"]
+        return lab.nodes("ca").get("small1") == "idle"
+
+    wait_for(is_back, "it has registered again")
+    comment = f"Comment=xce:{machine['machineId']}"
+    wait_for(
+        lambda: bool(call("listMachines")) and comment in lab.run("ca", "scontrol", "show", "node", "small1"),
+        "it says again which machine it is",
+    )  # fmt: skip
+    back = call("requestReturnMachines", machines=[{"machineId": machine["machineId"]}])
+    assert call("getRequestStatus", requests=[back])["requests"][0]["status"] == "complete"
+    wait_for(lambda: set(lab.nodes("ca")) == {"caown1"}, "only the own node is left")
+
+
+def call_script(folder: Path, script: str, **given: Any) -> dict[str, Any]:
+    """Call an installed script as the caller of scripts does; its state is below the same folder."""
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    place = folder / "input.json"
+    place.write_text(json.dumps(given))
+    ran = subprocess.run(
+        [folder / "scripts" / f"{script}.sh", "-f", place],
+        env={"PATH": os.environ["PATH"], "PRO_CONF_DIR": str(folder), "PRO_DATA_DIR": str(data)},
+        capture_output=True, check=True,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(ran.stdout)
+    return answer
+
+
 def test_licences_of_slurm_conf_follow_what_is_lent(lab: Lab, tmp_path: Path) -> None:
-    folder, data = tmp_path / "licences", tmp_path / "data"
-    data.mkdir()
     conf = {"licences": [{"name": "tool", "slurmConf": str(lab.conf("ca")), "capacity": 5}]}
-    install(Comes.SLURM_LICENCES, folder, conf=conf)
-
-    def call(script: str, **given: Any) -> dict[str, Any]:
-        place = tmp_path / "input.json"
-        place.write_text(json.dumps(given))
-        ran = subprocess.run(
-            [folder / "scripts" / f"{script}.sh", "-f", place],
-            env={"PATH": os.environ["PATH"], "PRO_CONF_DIR": str(folder), "PRO_DATA_DIR": str(data)},
-            capture_output=True, check=True,
-        )  # fmt: skip
-        answer: dict[str, Any] = json.loads(ran.stdout)
-        return answer
-
+    install(Comes.SLURM_LICENCES, tmp_path, conf=conf)
+    call = partial(call_script, tmp_path)
     jobs = [lab.submit("ca", "sleep 300", "-L", "tool:1") for _ in range(3)]
 
     def running() -> int:
