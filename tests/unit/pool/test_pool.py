@@ -145,7 +145,9 @@ def test_scripts_borrow_and_give_back_and_a_repeat_changes_nothing(tmp_path: Pat
     assert grant == {
         "grantId": "a-R1", "resource": "lic", "amount": 5, "result": "succeed", "requestTag": "R1",
     }  # fmt: skip
-    assert "Error Code" in str(run("requestResources", {**wish, "requestTag": "R2", "amount": 0}))
+    refused = run("requestResources", {**wish, "requestTag": "R2", "amount": 0})
+    assert refused["message"] == "Error Code: InsufficientCapacity: 0 of 0 can be lent"
+    assert refused["retryAfter"] >= 1
 
 
 _RACE = """
