@@ -1,5 +1,6 @@
 """Chance without a generator: a draw depends on the seed and on what it is for, never on what was drawn before."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -58,3 +59,23 @@ def _normal(u: Fraction) -> Decimal:
             return _CONTEXT.add(low_z, _CONTEXT.multiply(step, _CONTEXT.subtract(high_z, low_z)))
         low_u, low_z = high_u, high_z
     return low_z
+
+
+@dataclass(frozen=True, slots=True)
+class Luck:
+    """The chance of one actor under one seed."""
+
+    seed: int
+    actor: str
+
+    def draw(self, purpose: str, key: str) -> Fraction:
+        """See ``draw``."""
+        return draw(self.seed, self.actor, purpose, key)
+
+    def chance(self, share: Decimal, purpose: str, key: str) -> bool:
+        """See ``chance``."""
+        return chance(share, self.seed, self.actor, purpose, key)
+
+    def delay(self, spread: Delay, purpose: str, key: str) -> timedelta:
+        """See ``delay``."""
+        return delay(spread, self.seed, self.actor, purpose, key)
