@@ -28,7 +28,6 @@ class SimulatedCluster:
         self._name_of: dict[str, str] = {}
         self._pending: dict[str, PendingJob] = {}
         self._running: dict[str, RunningJob] = {}
-        self._in_use: dict[str, int] = {}
         self._hosts: tuple[Host, ...] | None = None
         self._host_changes = Collected(Changes[Host])
         self._pending_changes = Collected(Changes[PendingJob])
@@ -66,19 +65,10 @@ class SimulatedCluster:
         """Return the jobs that have resources."""
         return tuple(self._running.values())
 
-    def in_use(self, resource: str) -> int:
-        """Return what running jobs hold of a shared resource."""
-        return self._in_use.get(resource, 0)
-
     @property
     def pending_count(self) -> int:
         """How many jobs wait."""
         return len(self._pending)
-
-    @property
-    def running_count(self) -> int:
-        """How many jobs run."""
-        return len(self._running)
 
     def has_job(self, instance: str) -> bool:
         """Return whether the host of an instance has a job; False if it has no host."""
@@ -116,11 +106,6 @@ class SimulatedCluster:
         """Return the placing of a job of one task, one slot of the host of an instance."""
         use = PlacedOn(name=self._name_of[instance], tasks=1, uses={"slots": 1})
         return Allocation(job=job, hosts=(use,))
-
-    def busy_hosts(self) -> tuple[int, int]:
-        """Return how many own hosts, and how many provisioned ones, have a job."""
-        own = sum(1 for jobs in self._own_jobs.values() if jobs)
-        return own, sum(1 for entry in self._provisioned.values() if entry.jobs)
 
     def next_threshold(self, queues: Iterable[Queue], now: datetime) -> datetime | None:
         """Return when a waiting job will next have waited as long as its queue asks before it counts as demand."""
@@ -218,8 +203,6 @@ class SimulatedCluster:
         self._running_changes.add(running)
         for place in allocation.hosts:
             self._count_job(place.name, +1, at)
-        for entry in allocation.shared:
-            self._in_use[entry.name] = self._in_use.get(entry.name, 0) + entry.amount
 
     def end(self, job_id: str, at: datetime) -> RunningJob:
         """End a running job, and return what it was."""
@@ -227,8 +210,6 @@ class SimulatedCluster:
         self._running_changes.remove(job_id)
         for use in job.hosts:
             self._count_job(use.name, -1, at)
-        for name, amount in job.shared.items():
-            self._in_use[name] -= amount
         return job
 
     def requeue(self, pending: PendingJob, at: datetime) -> RunningJob:
