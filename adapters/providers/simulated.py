@@ -72,7 +72,11 @@ def main(arguments: list[str]) -> int:
         print(json.dumps({"message": f"the input cannot be read: {error}"}))
         return 1
     data = Path(os.environ["PRO_DATA_DIR"])
-    conf = _configuration(Path(os.environ["PRO_CONF_DIR"]))
+    try:
+        conf = _configuration(Path(os.environ["PRO_CONF_DIR"]))
+    except RefusalError as error:
+        print(json.dumps({"message": f"simulated.json: {error}"}))
+        return 1
     with (data / "simulated.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         state = _load(data / "simulated.json")
@@ -138,8 +142,50 @@ def _hang() -> NoReturn:
 def _configuration(folder: Path) -> dict[str, Any]:
     for path in (folder / "conf" / "simulated.json", folder / "simulated.json"):
         if path.is_file():
-            return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
+            try:
+                conf: Any = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise RefusalError(str(error)) from None
+            if not isinstance(conf, dict):
+                raise RefusalError(f"wanted an object, found {conf!r}")
+            found = cast("dict[str, Any]", conf)
+            _check_faults(found.get("faults", []))
+            return found
     raise SystemExit(f"there is no simulated.json in {folder}")
+
+
+def _check_faults(rules: Any) -> None:
+    if not isinstance(rules, list):
+        raise RefusalError(f"faults: wanted a list, found {rules!r}")
+    entries: list[Any] = rules
+    for number, rule in enumerate(entries):
+        if why := _wrong_with(rule):
+            raise RefusalError(f"faults[{number}]: {why}")
+
+
+def _wrong_with(rule: Any) -> str:
+    """Return what is wrong with a fault of the configuration; "": nothing."""
+    if not isinstance(rule, dict):
+        return f'wanted an object such as {{"fault": "lost"}}, found {rule!r}'
+    read = cast("dict[str, Any]", rule)
+    fault, script, calls = read.get("fault"), read.get("script"), read.get("calls")
+    seconds = read.get("seconds", 1)
+    if not isinstance(fault, str) or fault not in FAULTS:
+        return f"fault: wanted one of {', '.join(FAULTS)}, found {fault!r}"
+    if "script" in read and (not isinstance(script, str) or script not in SCRIPTS):
+        return f"script: wanted one of {', '.join(SCRIPTS)}, found {script!r}"
+    if calls is not None and not _are_numbers(calls):
+        return f"calls: wanted a list of numbers such as [2], found {calls!r}"
+    if not isinstance(seconds, int | float) or not 0 <= seconds < _SECONDS_MAX:
+        return f"seconds: wanted a number from 0 on, found {seconds!r}"
+    return ""
+
+
+def _are_numbers(calls: Any) -> bool:
+    if not isinstance(calls, list):
+        return False
+    entries: list[Any] = calls
+    return all(type(one) is int for one in entries)
 
 
 def _strikes(rule: dict[str, Any], script: str, count: int) -> bool:
