@@ -43,6 +43,8 @@ FAULTS: Final[dict[str, str]] = {
     "hang": "it never ends, nothing is done",
     "hang-after": "it is done, and then it never ends",
 }
+#: A fault `slow` sleeps for less than this.
+_SECONDS_MAX: Final = 1e8
 
 SCRIPTS: Final[dict[str, Callable[[Simulated, dict[str, Any]], dict[str, Any]]]] = {
     "getAvailableTemplates": Simulated.get_available_templates,
@@ -157,7 +159,7 @@ def _configuration(folder: Path) -> dict[str, Any]:
 def _check_faults(rules: Any) -> None:
     if not isinstance(rules, list):
         raise RefusalError(f"faults: wanted a list, found {rules!r}")
-    entries: list[Any] = rules
+    entries = cast("list[object]", rules)
     for number, rule in enumerate(entries):
         if why := _wrong_with(rule):
             raise RefusalError(f"faults[{number}]: {why}")
@@ -184,7 +186,7 @@ def _wrong_with(rule: Any) -> str:
 def _are_numbers(calls: Any) -> bool:
     if not isinstance(calls, list):
         return False
-    entries: list[Any] = calls
+    entries = cast("list[object]", calls)
     return all(type(one) is int for one in entries)
 
 
