@@ -117,6 +117,10 @@ class Shell:
         ]
         self._controller.start(held, elapsed_s=self._outside.now.timestamp())
 
+    def reconfigure(self, config: SimulationConfig) -> None:
+        """Follow another policy from now on."""
+        self._settings = config.policy.settings()
+
     # ------------------------------------------------------------------ orders
     def handle(self, command: Command, by: str = BY) -> None:
         """Carry out one command that records nothing by itself."""

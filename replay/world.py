@@ -131,27 +131,52 @@ class World:
         until: datetime | None = None,
     ) -> None:
         """Run to the end, or ``until`` then; ``progress`` is told the number of jobs that have ended, now and then."""
-        time = self._timetable
+        self.begin(until)
+        while self.step():
+            progress(self.jobs.ended)
+
+    def begin(self, until: datetime | None = None) -> None:
+        """Stand before the first moment; ``until`` is the end, where there is one."""
         self.jobs.expect()
         self._until = until
-        time.begin()
+        self._timetable.begin()
         self._set_up()
-        while (at := time.next_time) is not None:
-            if until is not None and at > until:
-                time.now = until
-                break
-            happenings = time.take_until(at)
-            if not self.jobs.to_come and time.is_stalled(at):
-                break  # there are only failing attempts
-            time.now = at
-            self._happen(happenings)
-            if (following := time.next_time) != at:
-                for do in self._after_each:
-                    do(following)
-            progress(self.jobs.ended)
-        else:
+
+    def step(self) -> bool:
+        """Let everything of the next moment happen; return False, and let nothing happen, when it is over."""
+        time, until = self._timetable, self._until
+        at = time.next_time
+        if at is None or (until is not None and at > until):
             if until is not None:
                 time.now = max(time.now, until)
+            return False
+        if not self.jobs.to_come and time.is_stalled(at):
+            return False  # there are only failing attempts
+        happenings = time.take_until(at)
+        time.now = at
+        self._happen(happenings)
+        if (following := time.next_time) != at:
+            for do in self._after_each:
+                do(following)
+        return True
+
+    @property
+    def next_time(self) -> datetime | None:
+        """When something happens next; None: never."""
+        return self._timetable.next_time
+
+    def interfere(self, do: Callable[[], None]) -> None:
+        """Have something done between two moments, at the time of the one that has been; it may go on where it had come to an end."""
+        self._timetable.note_progress()
+        self._guarded(do)
+
+    def reconfigure(self, config: SimulationConfig) -> None:
+        """Go on with another policy, session or set of limits; hosts, shared resources and providers stay as they are."""
+        self.config = config
+        self._settings = config.policy.settings()
+        self.shell.reconfigure(config)
+        self._sessions = self._new_sessions()
+        self._timetable.wake_soon()
 
     def _set_up(self) -> None:
         commands: list[Command] = []
