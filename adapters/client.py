@@ -67,6 +67,7 @@ from xce.domain.formats.rest import (
     Supply,
 )
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Catalog, Snapshot
 
 F = TypeVar("F", bound=Format)
@@ -226,9 +227,17 @@ class Client:
         """End a freeze."""
         return self._send("POST", "/v1/unfreeze", OrderAnswer, {"why": why})
 
-    def report_bookings(self, occupied: Mapping[str, int | None]) -> OrderAnswer:
-        """Report what is in use of shared resources; None: unknown."""
-        return self._send("PUT", "/v1/bookings", OrderAnswer, {"occupied": dict(occupied)})
+    def report_bookings(
+        self,
+        occupied: Mapping[str, int | None],
+        reports: Mapping[str, SharedReport] | None = None,
+    ) -> OrderAnswer:
+        """Report what is in use of shared resources, None: unknown; and what else is known of them."""
+        body = {
+            "occupied": dict(occupied),
+            "reports": {name: one.model_dump(mode="json") for name, one in (reports or {}).items()},
+        }
+        return self._send("PUT", "/v1/bookings", OrderAnswer, body)
 
     def publish_session(self, result: SessionResult) -> None:
         """Publish a session's result; it replaces the one before."""

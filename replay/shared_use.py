@@ -8,7 +8,7 @@ from xce.domain.formats.policy import SharedTerms
 from xce.domain.formats.session_result import SharedAmount
 from xce.domain.formats.snapshot import RunningJob, Shared
 from xce.domain.sharing.meter import Meter, Totals
-from xce.domain.sharing.wants import terms_of
+from xce.domain.sharing.wants import report_of, terms_of
 from xce.projections.all import Projections
 from xce.replay.happenings import CheckOut
 from xce.replay.licence_servers import LicenceServer
@@ -79,15 +79,16 @@ class SharedUse:
 
     def terms(self, wants: Mapping[str, int], now: datetime) -> tuple[SharedTerms, ...]:
         """Return what a policy round is told of each resource."""
-        return tuple(
-            terms_of(
-                meter,
-                self.totals(name),
-                now,
-                in_flight=self._projections().totals.of(name).in_flight,
-                wants=wants,
-            )
-            for name, meter in self._meters.items()
+        return tuple(self._terms(name, wants.get(name, 0), now) for name in self._meters)
+
+    def _terms(self, name: str, wanted: int, now: datetime) -> SharedTerms:
+        meter, totals = self._meters[name], self.totals(name)
+        return terms_of(
+            meter.pool,
+            total=totals.total,
+            in_flight=self._projections().totals.of(name).in_flight,
+            occupied=meter.read(totals, now).occupied,
+            report=report_of(meter, totals, now, wanted),
         )
 
     # -------------------------------------------------------------------- jobs

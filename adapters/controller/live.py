@@ -9,7 +9,7 @@ import queue
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import RLock, Thread
 from typing import Protocol, TypeVar
@@ -36,6 +36,7 @@ from xce.domain.errors import (
 from xce.domain.events import ids
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Template
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
@@ -86,6 +87,7 @@ class Views:
         now: for what depends on the time, such as costs.
         lease_left_s: seconds until the term of each held lease ends.
         occupied: what is in use of each shared resource, as reported.
+        reports: what else the scheduler reported of each.
         session: the newest session result; None: none, or it is older than its time to live.
     """
 
@@ -94,6 +96,7 @@ class Views:
     lease_left_s: Mapping[str, float]
     occupied: Mapping[str, int | None]
     session: Published | None
+    reports: Mapping[str, SharedReport] = field(default_factory=dict[str, SharedReport])
 
 
 class LiveController:
@@ -134,6 +137,7 @@ class LiveController:
         self._lock = RLock()
         self._lease_ends: Mapping[str, float] = {}
         self._occupied: Mapping[str, int | None] = {}
+        self._reports: Mapping[str, SharedReport] = {}
         self._thread: Thread | None = None
         self._closed = False
         self._had_company = False
@@ -242,7 +246,12 @@ class LiveController:
         with self._lock:
             left = {name: end - elapsed for name, end in self._lease_ends.items()}
             views = Views(
-                self._follower.projections, self._clock.now(), left, self._occupied, self.session()
+                self._follower.projections,
+                self._clock.now(),
+                left,
+                self._occupied,
+                self.session(),
+                self._reports,
             )
             return question(views)
 
@@ -450,6 +459,7 @@ class LiveController:
                 self._follow(recorded, seen)
                 self._lease_ends = self._machine.lease_ends_s()
                 self._occupied = self._machine.occupied()
+                self._reports = self._machine.shared_reports()
         except Exception as error:  # noqa: BLE001 - durable, but not shown
             _LOG.exception("the views cannot follow the log")
             self.lose(BrokenLogError(f"the views cannot follow the log: {error!r}"))

@@ -155,7 +155,7 @@ async def describe(call: Call) -> Reply:
 async def report_bookings(call: Call) -> Reply:
     """The scheduler reports what is in use of shared resources; what is not named stays."""
     read: Any = _BOOKINGS.from_json(call.body, "the body")
-    return await _give(call, ReportBookings(read.occupied))
+    return await _give(call, ReportBookings(read.occupied, read.reports))
 
 
 # ------------------------------------------------------------------------- hosts

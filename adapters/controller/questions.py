@@ -11,6 +11,7 @@ from xce.adapters.controller.standing import drain_entry, site_entry
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
+from xce.domain.formats.config import SharedPool
 from xce.domain.formats.event_entry import event_entry
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
@@ -94,9 +95,7 @@ async def shared(call: Call) -> Reply:
     """Shared resources with owned, borrowed, in flight and occupied amounts."""
 
     def made(views: Views) -> list[SharedEntry]:
-        return [
-            _shared(row, views.occupied.get(row.name)) for row in views.projections.totals.all()
-        ]
+        return [_shared(row, views) for row in views.projections.totals.all()]
 
     items, following = call.page(call.live.read(made), lambda entry: entry.name)
     return Reply(SharedPage(items=items, next=following))
@@ -158,19 +157,18 @@ async def catalog(call: Call) -> Reply:
 
 async def supply(call: Call) -> Reply:
     """Catalog, shared resources, inventory, providers and leases in one answer, all of it at one position."""
-    return Reply(call.live.read(supply_of))
+    pools = call.service.config.shared
+    return Reply(call.live.read(lambda views: supply_of(views, pools)))
 
 
-def supply_of(views: Views) -> Supply:
+def supply_of(views: Views, pools: tuple[SharedPool, ...] = ()) -> Supply:
     """Return what a session and a policy round need."""
     projections = views.projections
     return Supply(
         position=projections.position,
         now=views.now,
         catalog=projections.catalog.view(views.now),
-        shared=tuple(
-            _shared(row, views.occupied.get(row.name)) for row in projections.totals.all()
-        ),
+        shared=tuple(_shared(row, views) for row in projections.totals.all()),
         inventory=projections.inventory.view(),
         providers=tuple(_providers(views)),
         leases=tuple(
@@ -180,6 +178,7 @@ def supply_of(views: Views) -> Supply:
         site=site_entry(projections.reasons.site),
         asked=projections.asks.view(views.now),
         failures=projections.failures.view(),
+        pools=pools,
     )
 
 
@@ -196,7 +195,11 @@ async def observations(call: Call) -> Reply:
 
 async def bookings(call: Call) -> Reply:
     """What is in use of each shared resource, as the scheduler reported it."""
-    return Reply(call.live.read(lambda views: Bookings(occupied=dict(views.occupied))))
+    return Reply(
+        call.live.read(
+            lambda views: Bookings(occupied=dict(views.occupied), reports=dict(views.reports))
+        )
+    )
 
 
 # ----------------------------------------------------------------- single things
@@ -220,6 +223,7 @@ async def request(call: Call) -> Reply:
         asked_position=0 if row is None else row.asked_position,
         deadline=made.deadline,
         price_per_hour=made.price_per_hour,
+        project=made.project,
         provider_request_id=made.provider_request_id,
     )
     return Reply(entry, etag=_tag(made))
@@ -241,6 +245,7 @@ async def instance(call: Call) -> Reply:
         joined_at=made.joined_at,
         hold_until=made.hold_until,
         price_per_hour=made.price_per_hour,
+        project=made.project,
         return_id=made.return_id,
     )
     return Reply(entry, etag=_tag(made))
@@ -263,6 +268,7 @@ async def grant(call: Call) -> Reply:
         hold_until=made.hold_until,
         expires_at=made.expires_at,
         price_per_hour=made.price_per_hour,
+        project=made.project,
     )
     return Reply(entry, etag=_tag(made))
 
@@ -273,7 +279,7 @@ async def one_shared(call: Call) -> Reply:
     made = await asyncio.to_thread(_find, call, ElasticResource, ids.shared_id(name))
 
     def entry(views: Views) -> SharedEntry:
-        return _shared(views.projections.totals.of(name), views.occupied.get(name))
+        return _shared(views.projections.totals.of(name), views)
 
     return Reply(call.live.read(entry), etag=_tag(made))
 
@@ -360,7 +366,7 @@ def _tag(aggregate: Any) -> str:
     return f'"{aggregate.version}"'
 
 
-def _shared(row: SharedTotal, occupied: int | None) -> SharedEntry:
+def _shared(row: SharedTotal, views: Views) -> SharedEntry:
     return SharedEntry(
         name=row.name,
         total=row.total,
@@ -368,7 +374,8 @@ def _shared(row: SharedTotal, occupied: int | None) -> SharedEntry:
         borrowed=row.borrowed,
         in_flight=row.in_flight,
         returning=row.returning,
-        occupied=occupied,
+        occupied=views.occupied.get(row.name),
+        report=views.reports.get(row.name),
         headroom=row.headroom,
         provider=row.provider,
         max_borrow=row.max_borrow,

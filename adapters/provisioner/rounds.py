@@ -115,6 +115,7 @@ class Rounds:
         published = self._newest.get()
         result = None if published is None else published.result
         acting = {one.provider for one in supply.leases if one.state is LeaseState.HELD}
+        pools = {pool.name: pool for pool in supply.pools}
         return (
             PolicyInput(
                 now=supply.now,
@@ -128,7 +129,9 @@ class Rounds:
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
                 asked=supply.asked,
                 failures=supply.failures,
-                shared=tuple(terms_of_entry(entry) for entry in supply.shared),
+                shared=tuple(
+                    terms_of_entry(entry, pools.get(entry.name)) for entry in supply.shared
+                ),
                 settings=policy_of(self._settings, supply),
             ),
             None if published is None else published.digest,

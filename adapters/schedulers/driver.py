@@ -146,9 +146,11 @@ class LiveScheduler:
             return None
         self._said = None
         took = self._clock.elapsed_s() - begun
-        self._client.report_bookings(self._declared(scheduler.occupied(snapshot, result), supply))
-        refused = self._order(view, supply, result)
         self._memory.note_needs(snapshot, result)
+        self._client.report_bookings(
+            self._memory.occupied(snapshot, result), self._memory.shared_reports(snapshot.now)
+        )
+        refused = self._order(view, supply, result)
         self._publish(snapshot, result)
         if self._recorder is not None:
             self._recorder.session(snapshot, result)
@@ -238,11 +240,6 @@ class LiveScheduler:
         except NotFoundError:
             self._gone[instance] = False
         return self._gone[instance]
-
-    @staticmethod
-    def _declared(occupied: dict[str, int | None], supply: Supply) -> dict[str, int | None]:
-        names = {entry.name for entry in supply.shared}
-        return {name: amount for name, amount in occupied.items() if name in names}
 
     def _say(self, what: str, **more: object) -> None:
         """Log why there is no session, once until there is one."""

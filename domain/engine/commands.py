@@ -4,7 +4,7 @@ The types carry the bounds that ``domain/engine/wire.py`` checks in what comes f
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final, get_args
 
 from pydantic import Field
@@ -12,6 +12,7 @@ from pydantic import Field
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
 from xce.domain.provisioning.decision import Deed
@@ -102,9 +103,10 @@ class ReleaseLease:
 
 @dataclass(frozen=True, slots=True)
 class ReportBookings:
-    """The scheduler's report of what is occupied of each shared resource; None: unknown. In memory only."""
+    """The scheduler's report of what is occupied of each shared resource, None: unknown; and what else it knows. In memory only."""
 
     occupied: Mapping[Name, Count | None]
+    reports: Mapping[Name, SharedReport] = field(default_factory=dict[str, SharedReport])
 
 
 # --------------------------------------------------------------------- requests
@@ -122,6 +124,7 @@ class OpenRequest:
     reason: Why
     jobs: tuple[Name, ...]
     demand_position: Count
+    project: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

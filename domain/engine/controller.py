@@ -37,6 +37,7 @@ from xce.domain.errors import (
 )
 from xce.domain.events import ids
 from xce.domain.formats.base import problems_of
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.ports import AggregateSource
 from xce.domain.provisioning.lease import LeaseState, ProviderLease
 from xce.domain.provisioning.receipt import Receipt
@@ -65,6 +66,7 @@ class _Pending:
 
     answers: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
     occupied: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    reports: dict[str, SharedReport] = field(default_factory=dict[str, SharedReport])
 
 
 class Controller:
@@ -77,6 +79,7 @@ class Controller:
         self._answers: dict[str, _Remembered] = {}
         self._pending = _Pending()
         self._occupied: dict[str, int | None] = {}
+        self._reports: dict[str, SharedReport] = {}
 
     def start(self, held: Iterable[ProviderLease], *, elapsed_s: float) -> None:
         """Begin to keep the leases that are held by the log: each gets one full term of grace."""
@@ -162,6 +165,7 @@ class Controller:
         self._space.appended()
         self._terms.appended()
         self._occupied.update(self._pending.occupied)
+        self._reports.update(self._pending.reports)
         self._answers.update(self._pending.answers)
         while len(self._answers) > REMEMBERED_MAX:
             del self._answers[next(iter(self._answers))]
@@ -181,6 +185,10 @@ class Controller:
     def occupied(self) -> Mapping[str, int | None]:
         """Return what is in use of each shared resource, as reported; a resource that is not there: unknown."""
         return dict(self._occupied)
+
+    def shared_reports(self) -> Mapping[str, SharedReport]:
+        """Return what else the scheduler said of each shared resource."""
+        return dict(self._reports)
 
     # --------------------------------------------------------------- dispatch
     def _carry_out(self, order: Order, content: str | None) -> Answer:
@@ -226,7 +234,7 @@ class Controller:
         self, commands: tuple[Command, ...], stamp: Stamp, elapsed_s: float
     ) -> list[ProviderLease]:
         """Do all commands, or take back what was done of them; return the leases that changed or were renewed."""
-        occupied = dict(self._pending.occupied)
+        before = dict(self._pending.occupied), dict(self._pending.reports)
         renewed: list[ProviderLease] = []
         try:
             for command in commands:
@@ -234,12 +242,12 @@ class Controller:
                 if lease is not None:
                     renewed.append(lease)
         except RejectedError:
-            self._take_back(occupied)
+            self._take_back(*before)
             raise
         except (
             ValidationError
         ) as error:  # a fact that no event can hold, such as an id that is too long
-            self._take_back(occupied)
+            self._take_back(*before)
             problems = "; ".join(str(problem) for problem in problems_of(error))
             raise RejectedError(f"cannot be recorded: {problems}") from None
         changed = self._space.leases()
@@ -250,9 +258,9 @@ class Controller:
                 self._terms.end(lease.name)
         return [*renewed, *(lease for lease in changed if lease not in renewed)]
 
-    def _take_back(self, occupied: dict[str, int | None]) -> None:
+    def _take_back(self, occupied: dict[str, int | None], reports: dict[str, SharedReport]) -> None:
         self._space.undo()
-        self._pending.occupied = occupied
+        self._pending.occupied, self._pending.reports = occupied, reports
 
     def _dispatch(self, command: Command, stamp: Stamp, elapsed_s: float) -> ProviderLease | None:
         """Do one command; return the lease that it renews."""
@@ -271,6 +279,7 @@ class Controller:
                 self._release(command, stamp)
             case c.ReportBookings():
                 self._pending.occupied.update(command.occupied)
+                self._pending.reports.update(command.reports)
             case (
                 c.OpenRequest() | c.AcceptRequest() | c.RefuseRequest() | c.LoseTrack()
                 | c.RecordStatus() | c.GiveUpRequest() | c.SettleRequest()

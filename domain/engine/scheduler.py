@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from xce.domain.formats.config import SharedPool
-from xce.domain.formats.policy import InstanceEntry
+from xce.domain.formats.policy import GrantEntry, InstanceEntry
 from xce.domain.formats.rest import DrainEntry, JoinReport, Observations, SharedEntry, Supply
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Host, HostState, RunningJob, Shared, Snapshot
 from xce.domain.ports import ExpectedHost, SchedulerOrders
 from xce.domain.provisioning.drain import AtDeadline, DrainState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.sharing.meter import Meter, Totals
-from xce.domain.sharing.wants import whole_wants
+from xce.domain.sharing.wants import pool_of, report_of, whole_wants
 
 _IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
 
@@ -48,6 +49,10 @@ class SchedulerMemory:
     idle_since: dict[str, datetime] = field(default_factory=dict[str, datetime])
     meters: dict[str, Meter] = field(default_factory=dict[str, Meter])
     totals: dict[str, Totals] = field(default_factory=dict[str, Totals])
+    #: What the batch system itself shows as used by others; None: unknown.
+    elsewhere: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    #: What waiting jobs that could start want, by the last session.
+    wants: dict[str, int] = field(default_factory=dict[str, int])
 
     def see(
         self, view: Snapshot, supply: Supply, now: datetime, seen: Observations | None = None
@@ -60,13 +65,15 @@ class SchedulerMemory:
             self.idle_since.setdefault(host, now)
         pools = {} if seen is None else {pool.name: pool for pool in seen.pools}
         self.meters = {
-            entry.name: self._meter(pools.get(entry.name) or _pool_of(entry))
+            entry.name: self._meter(pools.get(entry.name) or pool_of(entry, None))
             for entry in supply.shared
         }
+        newest = newest_grants(supply.inventory.grants)
         self.totals = {
-            entry.name: Totals(entry.owned, entry.borrowed, entry.returning)
+            entry.name: Totals(entry.owned, entry.borrowed, entry.returning, newest.get(entry.name))
             for entry in supply.shared
         }
+        self.elsewhere = {entry.name: entry.used_elsewhere for entry in view.shared}
         for name, meter in self.meters.items():
             meter.sync(_bookings(view, name, now), now)
             for one in () if seen is None else seen.observations:
@@ -84,22 +91,40 @@ class SchedulerMemory:
             for entry in allocation.shared:
                 if entry.name in self.meters:
                     self.meters[entry.name].book(allocation.job, entry.amount, snapshot.now)
-        wants = whole_wants(snapshot, result)
+        self.wants = whole_wants(snapshot, result)
         for name, meter in self.meters.items():
-            meter.note(wants.get(name, 0), self.totals[name], snapshot.now)
+            meter.note(self.wants.get(name, 0), self.totals[name], snapshot.now)
+
+    def shared_reports(self, now: datetime) -> dict[str, SharedReport]:
+        """Return what the controller is told of each shared resource, after ``note_needs``."""
+        return {
+            name: report_of(meter, self.totals[name], now, self.wants.get(name, 0))
+            for name, meter in self.meters.items()
+        }
+
+    def occupied(self, snapshot: Snapshot, result: SessionResult) -> dict[str, int | None]:
+        """Return what nothing may fall below, after ``note_needs``; None: unknown.
+
+        What may not be booked for now, such as a part that is recalled, is not occupied.
+        """
+        used = in_use(snapshot.running, result)
+        found: dict[str, int | None] = {}
+        for name, meter in self.meters.items():
+            elsewhere = self.elsewhere.get(name, 0)
+            occupied = meter.read(self.totals[name], snapshot.now).occupied
+            found[name] = (
+                None if elsewhere is None else max(used.get(name, 0) + elsewhere, occupied)
+            )
+        return found
 
 
-def _pool_of(entry: SharedEntry) -> SharedPool:
-    """Return what is known of a resource that the controller's configuration does not name."""
-    return SharedPool(
-        name=entry.name,
-        owned=entry.owned,
-        provider=entry.provider,
-        max_borrow=entry.max_borrow,
-        step=entry.step,
-        idle_return_after=entry.idle_return_after,
-        min_hold=entry.min_hold,
-    )
+def newest_grants(grants: Iterable[GrantEntry]) -> dict[str, datetime]:
+    """Return when the newest grant of each resource came."""
+    newest: dict[str, datetime] = {}
+    for grant in grants:
+        at = newest.get(grant.resource)
+        newest[grant.resource] = grant.granted_at if at is None else max(at, grant.granted_at)
+    return newest
 
 
 def _bookings(view: Snapshot, name: str, now: datetime) -> dict[str, tuple[int, datetime]]:
@@ -128,17 +153,6 @@ def in_use(running: Iterable[RunningJob], result: SessionResult | None) -> dict[
         for entry in allocation.shared:
             used[entry.name] = used.get(entry.name, 0) + entry.amount
     return used
-
-
-def occupied(snapshot: Snapshot, result: SessionResult) -> dict[str, int | None]:
-    """Return what is occupied of each shared resource, for the report of bookings; None: unknown."""
-    used = in_use(snapshot.running, result)
-    return {
-        entry.name: None
-        if entry.used_elsewhere is None
-        else used.get(entry.name, 0) + entry.used_elsewhere
-        for entry in snapshot.shared
-    }
 
 
 # ----------------------------------------------------------- reports to the controller

@@ -19,6 +19,7 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Attribute, Catalog
 from xce.domain.provisioning.decision import Deed
 from xce.domain.provisioning.drain import AtDeadline, DrainState
@@ -112,6 +113,9 @@ class SharedEntry(Format):
     in_flight: Count = Field(description="asked for and not yet granted")
     returning: Count = Field(description="out of the total, not yet confirmed by the lender")
     occupied: Count | None = Field(description="in use, as reported; null: unknown")
+    report: SharedReport | None = Field(
+        default=None, description="what else the scheduler reported; null: nothing"
+    )
     headroom: Count = Field(description="what may still be borrowed")
     provider: Name | None
     max_borrow: Count
@@ -267,6 +271,9 @@ class Supply(Format):
     failures: tuple[FailureEntry, ...] = Field(
         default=(), description="asks that failed one after the other, by provider and item"
     )
+    pools: tuple[SharedPool, ...] = Field(
+        default=(), description="shared resources as the configuration wants them to be lent"
+    )
 
 
 class CostLine(Format):
@@ -332,6 +339,9 @@ class Bookings(Format):
     """What is in use of each shared resource; null: unknown."""
 
     occupied: dict[Name, Count | None]
+    reports: dict[Name, SharedReport] = Field(
+        default_factory=dict, description="what else the scheduler said of each"
+    )
 
 
 class ObservationReport(Format):

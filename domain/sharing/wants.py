@@ -1,12 +1,13 @@
 """What startable waiting jobs want of shared resources as a whole, and what the policy is told of a resource."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from xce.domain.cluster.requests import Request, reader_of
+from xce.domain.formats.config import SharedPool
 from xce.domain.formats.policy import SharedTerms
 from xce.domain.formats.rest import SharedEntry
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import PendingJob, Snapshot
 from xce.domain.sharing.meter import Meter, Totals
 
@@ -44,11 +45,32 @@ def _largest(job: PendingJob, alternatives: tuple[tuple[Request, ...], ...]) -> 
     return largest
 
 
+def report_of(meter: Meter, totals: Totals, now: datetime, wanted: int) -> SharedReport:
+    """Return what a scheduler says of a resource after a session."""
+    drift, since = meter.drifting(totals, now)
+    reading = meter.read(totals, now)
+    return SharedReport(
+        wanted=wanted,
+        wanted_since=meter.wanted_since,
+        booked=reading.booked,
+        blind=reading.sight.blind and not meter.pool.return_when_blind,
+        drift=drift,
+        drift_since=since,
+    )
+
+
 def terms_of(
-    meter: Meter, totals: Totals, now: datetime, *, in_flight: int, wants: Mapping[str, int]
+    pool: SharedPool, *, total: int, in_flight: int, occupied: int | None, report: SharedReport
 ) -> SharedTerms:
-    """Return what one policy round is told of a resource; ``in_flight``: asked and not yet granted."""
-    pool, reading = meter.pool, meter.read(totals, now)
+    """Return what one policy round is told of a resource, in a simulation and by a provisioner.
+
+    Args:
+        pool: what the site has set.
+        total: what may be booked against.
+        in_flight: asked and not yet granted.
+        occupied: what nothing may fall below; None: unknown, then nothing is known to be spare.
+        report: of the scheduler, after the session that the demand is of.
+    """
     return SharedTerms(
         name=pool.name,
         max_borrow=pool.max_borrow,
@@ -56,20 +78,41 @@ def terms_of(
         idle_return_after=pool.idle_return_after,
         min_hold=pool.min_hold,
         borrow_after=pool.borrow_after,
-        wanted_since=meter.wanted_since,
+        wanted_since=report.wanted_since,
         headroom=pool.headroom,
-        spare=totals.total + in_flight - reading.occupied - wants.get(pool.name, 0),
-        blind=reading.sight.blind and not pool.return_when_blind,
-        over=reading.over,
+        spare=None if occupied is None else total + in_flight - occupied - report.wanted,
+        blind=report.blind,
+        over=0 if occupied is None else max(0, occupied - total),
     )
 
 
-def terms_of_entry(entry: SharedEntry) -> SharedTerms:
-    """Return what the log alone says of a resource: what the site has set, and nothing of what is in use now."""
-    return SharedTerms(
+def terms_of_entry(entry: SharedEntry, pool: SharedPool | None) -> SharedTerms:
+    """Return the same from what a controller shows; ``pool`` of its configuration, None: it names no such resource.
+
+    Numbers that the log has win over the configuration: they are what the controller checks.
+    """
+    return terms_of(
+        pool_of(entry, pool),
+        total=entry.total,
+        in_flight=entry.in_flight,
+        occupied=entry.occupied,
+        report=entry.report or SharedReport(),
+    )
+
+
+def pool_of(entry: SharedEntry, pool: SharedPool | None) -> SharedPool:
+    """Return the settings of a resource: those of the log, and what only the configuration says."""
+    logged = SharedPool(
         name=entry.name,
+        owned=entry.owned,
+        provider=entry.provider,
         max_borrow=entry.max_borrow,
         step=entry.step,
         idle_return_after=entry.idle_return_after,
         min_hold=entry.min_hold,
+    )
+    if pool is None:
+        return logged
+    return pool.model_copy(
+        update={field: getattr(logged, field) for field in logged.model_fields_set}
     )

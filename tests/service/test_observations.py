@@ -9,7 +9,7 @@ import pytest
 from tests.service.running import TOKENS, running
 from xce.adapters.client import Client
 from xce.domain.engine.messages import Role
-from xce.domain.engine.scheduler import SchedulerMemory, merged, occupied
+from xce.domain.engine.scheduler import SchedulerMemory, merged
 from xce.domain.errors import RejectedError
 from xce.domain.formats.observation import Observation, Quality
 from xce.domain.formats.session_result import SessionResult
@@ -70,7 +70,7 @@ def test_what_a_server_sees_lowers_what_is_free_for_sessions_and_shows_to_people
         snapshot = merged(view, supply, memory)
         (shared,) = snapshot.shared
         assert (shared.total, shared.used_elsewhere) == (10, 3)
-        assert occupied(snapshot, SessionResult(position=0)) == {"lic": 7}
+        assert memory.occupied(snapshot, SessionResult(position=0)) == {"lic": 7}
 
         scheduler.report_bookings({"lic": 7})
         (row,) = shared_rows(scheduler.shared(), scheduler.observations(), now, booked={"lic": 4})

@@ -10,7 +10,6 @@ from xce.domain.engine.scheduler import (
     SchedulerMemory,
     departed,
     merged,
-    occupied,
     orders,
     reports,
 )
@@ -71,6 +70,13 @@ def snapshot_of(seen: Snapshot, known: Supply) -> Snapshot:
     made = merged(seen, known, memory)
     assert list(contradictions(made)) == []
     return made
+
+
+def entry(name: str) -> dict[str, Any]:
+    return {
+        "name": name, "total": 9, "owned": 9, "borrowed": 0, "in_flight": 0, "returning": 0, "occupied": None,
+        "headroom": 0, "provider": None, "max_borrow": 0, "step": 1, "idle_return_after": "10min", "min_hold": 0,
+    }  # fmt: skip
 
 
 # ------------------------------------------------------------------------ joins
@@ -196,7 +202,9 @@ def test_unknown_use_elsewhere_makes_what_is_occupied_unknown() -> None:
     shared = [{"name": "a", "total": 1, "used_elsewhere": None}, {"name": "b", "total": 9, "used_elsewhere": 2}]  # fmt: skip
     seen = view(host("h"), shared=shared, running=[job("1", "h", shared={"b": 3})])
 
-    assert occupied(seen, SessionResult(position=7)) == {"a": None, "b": 5}
+    memory = SchedulerMemory()
+    memory.see(seen, supply(shared=[entry("a"), entry("b")]), AT)
+    assert memory.occupied(seen, SessionResult(position=7)) == {"a": None, "b": 5}
 
 
 def test_hosts_on_their_way_are_announced_with_what_their_template_promises() -> None:

@@ -1,0 +1,204 @@
+"""A cluster with licences in virtual time: the real controller, scheduler and provisioner over a real pool, and a server that sees the truth.
+
+One tick is what the daemons do in one period, in the order: jobs end, the server is looked at, a session, the provisioner.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.provisioner.rig import START, Process, Site
+from tests.provisioner.truth import MINUTE
+from xce.adapters.controller.questions import supply_of
+from xce.adapters.providers.pool.book import PoolBook
+from xce.adapters.providers.pool.provider import PoolProvider
+from xce.adapters.provisioner.newest import Published
+from xce.domain.engine.commands import DeclareShared, ReportBookings
+from xce.domain.engine.messages import Role
+from xce.domain.engine.scheduler import SchedulerMemory, merged
+from xce.domain.formats.config import PolicyConfig, SharedPool
+from xce.domain.formats.licence_pool import LicencePool, PooledResource
+from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.observation import Observation, Quality
+from xce.domain.formats.rest import Observations, SharedEntry, Supply
+from xce.domain.formats.snapshot import Snapshot
+from xce.domain.ports import FullProvider
+from xce.domain.scheduling.session import run_session
+
+#: The lender's name; that of the provider in the rig.
+LENDER = "cloud"
+
+
+def pool_of(**values: Any) -> SharedPool:
+    """Return a resource ``lic`` with 2 owned and 8 more to borrow, idle after 10 minutes."""
+    return SharedPool.model_validate(
+        {"name": "lic", "owned": 2, "provider": LENDER, "max_borrow": 8, "idle_return_after": "10min", **values}
+    )  # fmt: skip
+
+
+def book_of(size: int = 20, **values: Any) -> PoolBook:
+    """Return a pool that lends ``lic`` to the sites a and b."""
+    book = PoolBook(":memory:")
+    terms = {"name": "lic", "size": size, "sites": ({"name": "a"}, {"name": "b"}), **values}
+    book.apply(LicencePool(resources=(PooledResource.model_validate(terms),)))
+    return book
+
+
+class Lender(PoolProvider):
+    """A site's face of a pool, as the provisioner drives it."""
+
+    def recall(self, tag: str, kind: Any) -> None:
+        """Nothing is remembered on this machine."""
+
+    def statuses(self, ids: Any, now: datetime) -> dict[str, Any]:
+        return {one: self.status(one, now) for one in ids}
+
+
+@dataclass
+class Job:
+    """A job that runs for some minutes, and whose tool takes its licences late and gives them back late."""
+
+    name: str
+    amount: int
+    run: float
+    late: float = 0
+    linger: float = 0
+    started: datetime = START
+
+
+@dataclass
+class Batch:
+    """The cluster, and what the licence server sees of it."""
+
+    waiting: list[Job] = field(default_factory=list[Job])
+    running: dict[str, Job] = field(default_factory=dict[str, Job])
+    lingering: list[tuple[int, datetime]] = field(default_factory=list[tuple[int, datetime]])
+    outside: int = 0
+
+    def pass_time(self, now: datetime) -> None:
+        for job in list(self.running.values()):
+            ends = job.started + job.run * MINUTE
+            if ends <= now:
+                del self.running[job.name]
+                if job.linger:
+                    self.lingering.append((job.amount, ends + job.linger * MINUTE))
+        self.lingering = [one for one in self.lingering if one[1] > now]
+
+    def in_use(self, now: datetime) -> int:
+        out = sum(j.amount for j in self.running.values() if j.started + j.late * MINUTE <= now)
+        return out + sum(amount for amount, _ in self.lingering) + self.outside
+
+    def view(self, now: datetime) -> Snapshot:
+        return Snapshot.model_validate(
+            {
+                "format": "xce.snapshot/1",
+                "now": now,
+                "hosts": [{"name": "h", "total": {"slots": 1000}}],
+                "running": [
+                    {"id": job.name, "started": job.started, "shared": {"lic": job.amount},
+                     "hosts": [{"name": "h", "uses": {"slots": 1}}]}
+                    for job in self.running.values()
+                ],
+                "pending": [
+                    {"id": job.name, "resreq": f"rusage[lic={job.amount}/job]", "submitted": now}
+                    for job in self.waiting
+                ],
+            }
+        )  # fmt: skip
+
+    def start(self, names: set[str], now: datetime) -> None:
+        for job in [job for job in self.waiting if job.name in names]:
+            self.waiting.remove(job)
+            job.started = now
+            self.running[job.name] = job
+
+
+class LicenceSite(Site):
+    """One cluster and its daemons."""
+
+    def __init__(
+        self,
+        pool: SharedPool,
+        lender: FullProvider,
+        policy: PolicyConfig | None = None,
+        lifecycle: LifecycleSettings | None = None,
+    ) -> None:
+        super().__init__()
+        self.pool = pool
+        self.batch = Batch()
+        self.memory = SchedulerMemory()
+        self.look: Quality | None = Quality.OK if pool.observer else None
+        self.seen: tuple[Observation, ...] = ()
+        self.do(
+            Role.ADMIN,
+            DeclareShared(
+                "lic", pool.owned, pool.provider, pool.max_borrow, pool.step,
+                pool.idle_return_after, pool.min_hold,
+            ),
+        )  # fmt: skip
+        self.lender = lender
+        self.policy, self.lifecycle = policy, lifecycle
+        self.process = self.provisioner()
+
+    def supply(self) -> Supply:
+        return self.live.read(lambda views: supply_of(views, (self.pool,)))
+
+    @property
+    def entry(self) -> SharedEntry:
+        (entry,) = self.supply().shared
+        return entry
+
+    def submit(self, *jobs: Job) -> None:
+        self.batch.waiting += jobs
+
+    def session(self) -> None:
+        """Look, decide, report, start what may start, and publish."""
+        now = self.clock.now()
+        if self.look is not None:
+            used = None if self.look is Quality.UNREACHABLE else self.batch.in_use(now)
+            self.seen = (
+                Observation(
+                    resource="lic", source=self.pool.observer or "", quality=self.look, in_use=used,
+                    observed_at=now, received_at=now,
+                ),
+            )  # fmt: skip
+        view, supply = self.batch.view(now), self.supply()
+        seen = Observations(observations=self.seen, pools=(self.pool,))
+        self.memory.see(view, supply, now, seen)
+        snapshot = merged(view, supply, self.memory)
+        result = run_session(snapshot)
+        self.memory.note_needs(snapshot, result)
+        occupied = self.memory.occupied(snapshot, result)
+        self.do(Role.SCHEDULER, ReportBookings(occupied, self.memory.shared_reports(now)))
+        self.batch.start({one.job for one in result.allocations}, now)
+        self.newest.put(Published(result, self.clock.elapsed_s(), "0" * 64))
+
+    def tick(self, minutes: float = 1) -> None:
+        """Let a period pass, then do what the daemons do in it."""
+        self.clock.at += timedelta(minutes=minutes)
+        self.batch.pass_time(self.clock.at)
+        self.session()
+        self.process.tick()
+        self.check()
+
+    def run(self, minutes: int) -> None:
+        for _ in range(minutes):
+            self.tick()
+
+    def restart(self) -> None:
+        """Both daemons die and come again."""
+        self.memory = SchedulerMemory()
+        self.process = self.provisioner()
+
+    def provisioner(self) -> Process:
+        made = Process(self, self.lender, policy=self.policy, lifecycle=self.lifecycle)
+        made.begin()
+        return made
+
+    def check(self) -> None:
+        """Never more than there is, and never less than is in use of what is borrowed."""
+        entry = self.entry
+        booked = sum(job.amount for job in self.batch.running.values())
+        assert entry.total == entry.owned + entry.borrowed
+        assert entry.borrowed + entry.returning + entry.in_flight <= self.pool.max_borrow
+        assert booked <= entry.total
