@@ -263,19 +263,25 @@ class Meter:
         elif drift + young < 0:
             notes.append(f"{-drift} booked and not checked out")
 
-    def drift_alert(self, totals: Totals, now: datetime) -> int | None:
-        """Return the drift that is to be reported: as large as the site allows none, for as long; None: there is no such.
+    def drifting(self, totals: Totals, now: datetime) -> tuple[int | None, datetime | None]:
+        """Return the drift, and since when it has been as large as the site wants it reported; None: unknown, or it is not.
 
-        To be called whenever something changed.
+        Fresh bookings that the server need not have seen yet are no drift. To be called whenever something changed.
         """
-        drift = self.read(totals, now).drift
-        large = drift is not None and 0 < self.pool.drift_alert <= abs(drift)
-        if not large:
+        reading = self.read(totals, now)
+        drift = reading.drift
+        if drift is not None and drift < 0:
+            drift = min(0, drift + reading.young)
+        if drift is None or not 0 < self.pool.drift_alert <= abs(drift):
             self._drift_since = None
-            return None
-        if self._drift_since is None:
+        elif self._drift_since is None:
             self._drift_since = now
-        return drift if now - self._drift_since >= self.pool.drift_alert_after else None
+        return drift, self._drift_since
+
+    def drift_alert(self, totals: Totals, now: datetime) -> int | None:
+        """Return the drift that is to be reported: as large as the site allows none, for as long; None: there is no such."""
+        drift, since = self.drifting(totals, now)
+        return drift if since is not None and now - since >= self.pool.drift_alert_after else None
 
     # ------------------------------------------------------------------- window
     def note(self, wanted: int, totals: Totals, now: datetime) -> None:
