@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictInt
 
-from xce.domain.formats.base import Count, Duration, Format, Money, Name
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Total
+from xce.domain.formats.config import PolicyConfig
 from xce.domain.formats.simulated_provider import Behaviour, CallKind
+from xce.domain.formats.snapshot import Settings
 from xce.domain.provisioning.drain import AtDeadline
 
 
@@ -75,6 +77,28 @@ class SetOwned(_Act):
     do: Literal["set-owned"]
     shared: Name
     owned: Count
+
+
+class SetLimit(_Act):
+    """An administrator sets the amount of a limit."""
+
+    do: Literal["set-limit"]
+    limit: Name
+    amount: Total
+
+
+class SetPolicy(_Act):
+    """Another policy from then on; what is not given stays, budgets are given as a whole."""
+
+    do: Literal["set-policy"]
+    policy: PolicyConfig
+
+
+class SetSession(_Act):
+    """Sessions decide otherwise from then on; what is not given stays."""
+
+    do: Literal["set-session"]
+    session: Settings
 
 
 class Freeze(_Act):
@@ -176,7 +200,8 @@ class BlindServer(_Act):
 
 #: Anything that can be done, told apart by ``do``.
 Intervention = Annotated[
-    SetTemplate | SetBehaviour | CutOff | KillHost | TakeBackHost | SetOwned | Freeze | Unfreeze | Drain | Open
+    SetTemplate | SetBehaviour | CutOff | KillHost | TakeBackHost | SetOwned | SetLimit
+    | SetPolicy | SetSession | Freeze | Unfreeze | Drain | Open
     | Pause | Resume | CancelJob | SlipIn | Restart | Crash | SetOutside | BlindServer,
     Field(discriminator="do"),
 ]  # fmt: skip

@@ -113,6 +113,11 @@ class Scenario(Format):
         default=True, description="the invariants of the log, and that the provider's truth is ours"
     )
 
+    @property
+    def end(self) -> datetime | None:
+        """When the run ends; None: when nothing is left to do."""
+        return None if self.until is None else self.start + self.until
+
     def config(self, seed: int | None = None) -> SimulationConfig:
         """Return the configuration of the simulation; ``seed`` replaces that of the file."""
         driver = self.driver

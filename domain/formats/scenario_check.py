@@ -18,7 +18,7 @@ def scenario_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
         yield Contradiction(loc, found.message)
     yield from _workload(scenario)
     yield from _servers(scenario)
-    yield from _timeline(scenario)
+    yield from timeline_contradictions(scenario)
     yield from _expect(scenario)
 
 
@@ -53,7 +53,8 @@ def _servers(scenario: Scenario) -> Iterator[Contradiction]:
                 )
 
 
-def _timeline(scenario: Scenario) -> Iterator[Contradiction]:
+def timeline_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
+    """Yield what of a timeline does not fit to its site."""
     providers = {provider.name: provider for provider in scenario.providers}
     pools = [pool.name for pool in scenario.cluster.shared]
     features = {server.name: [one.name for one in server.features] for server in scenario.servers}
@@ -75,6 +76,9 @@ def _timeline(scenario: Scenario) -> Iterator[Contradiction]:
                 yield from _unknown((*loc, "provider"), "provider", name, providers)
             case i.SetOwned(shared=name):
                 yield from _unknown((*loc, "shared"), "shared resource", name, pools)
+            case i.SetLimit(limit=name):
+                limits = [limit.name for limit in scenario.cluster.limits]
+                yield from _unknown((*loc, "limit"), "limit", name, limits)
             case i.SetOutside(server=name, feature=feature):
                 yield from _unknown((*loc, "server"), "server", name, features)
                 if name in features:

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import TypeVar
 
 from xce.domain.engine import commands as c
 from xce.domain.engine.calls import Step
 from xce.domain.formats import interventions as i
+from xce.domain.formats.base import Format
 from xce.domain.formats.provider import ProviderDescription
 from xce.replay.licence_servers import LicenceServer
 from xce.replay.shell import CrashPoint
@@ -17,6 +19,7 @@ from xce.replay.world import World
 #: Who gives the orders of a scenario.
 ADMIN = "admin/scenario"
 _SECOND = timedelta(seconds=1)
+F = TypeVar("F", bound=Format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,11 @@ class Acts:
     def prepare(self, timeline: tuple[i.Intervention, ...], tell: Callable[[Done], None]) -> None:
         """Put everything down for its time; ``tell`` hears of each when it is done."""
         for act in sorted(timeline, key=lambda act: act.at):
-            self._world.at(act.at, partial(self._carry_out, act, tell))
+            self._world.at(act.at, partial(self.carry_out, act, tell))
 
-    def _carry_out(self, act: i.Intervention, tell: Callable[[Done], None]) -> None:
-        fields = act.model_dump(mode="json", exclude_defaults=True, exclude={"at", "do"})
+    def carry_out(self, act: i.Intervention, tell: Callable[[Done], None]) -> None:
+        """Do it now, whatever its time."""
+        fields = act.model_dump(mode="json", exclude_unset=True, exclude={"at", "do"})
         words = " ".join(f"{name}={value}" for name, value in fields.items())
         # Told first: what follows from it comes after it.
         refused = not self._is_possible(act)
@@ -54,6 +58,8 @@ class Acts:
                 return self._world.cluster.has_host(host)
             case i.TakeBackHost(host=host):
                 return self._world.cluster.instance_of(host) is not None
+            case i.SetLimit(limit=limit):
+                return any(one.name == limit for one in self._world.config.cluster.limits)
             case _:
                 return True
 
@@ -86,6 +92,8 @@ class Acts:
                 self._servers[act.server].set_outside(act.feature, act.amount)
             case i.BlindServer():
                 self._servers[act.server].blind(world.now + act.lasts)
+            case i.SetLimit() | i.SetPolicy() | i.SetSession():
+                self._configure(act)
             case _:
                 self._order(act)
 
@@ -120,6 +128,22 @@ class Acts:
         self._world.shell.commit((Step((command,)),), by=ADMIN)
         self._world.wake()
 
+    def _configure(self, act: i.SetLimit | i.SetPolicy | i.SetSession) -> None:
+        config = self._world.config
+        match act:
+            case i.SetLimit(limit=name, amount=amount):
+                limits = tuple(
+                    one.model_copy(update={"amount": amount}) if one.name == name else one
+                    for one in config.cluster.limits
+                )
+                cluster = config.cluster.model_copy(update={"limits": limits})
+                config = config.model_copy(update={"cluster": cluster})
+            case i.SetPolicy(policy=policy):
+                config = config.model_copy(update={"policy": _changed(config.policy, policy)})
+            case i.SetSession(session=session):
+                config = config.model_copy(update={"session": _changed(config.session, session)})
+        self._world.reconfigure(config)
+
     def _set_template(self, act: i.SetTemplate) -> None:
         provider = self._world.providers[act.provider]
         changed = {
@@ -141,3 +165,8 @@ class Acts:
         provider.redescribe(description)
         self._world.shell.describe(act.provider)
         self._world.wake()
+
+
+def _changed(before: F, given: F) -> F:
+    """Return a model with what another one gives; what that one leaves to its default stays."""
+    return before.model_copy(update={name: getattr(given, name) for name in given.model_fields_set})

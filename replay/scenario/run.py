@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.scenario import Moment, Scenario, ScenarioResult, Verdict
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.ports import EventLog
@@ -60,6 +62,14 @@ class ScenarioRun:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in the story of a run: so many events, and so many other things."""
+
+    events: int
+    told: int
+
+
 class _Diary:
     """Jobs as they come and go, and what was done to the site, for the time around a failure."""
 
@@ -72,8 +82,13 @@ class _Diary:
         """Note something that is no event of the log."""
         self._told.append((self._position(), Moment(at=at, what=what)))
 
-    def moments(self, events: Iterable[Recorded]) -> tuple[Moment, ...]:
-        """Return everything in its order, events among it."""
+    @property
+    def told(self) -> int:
+        """How many things were noted."""
+        return len(self._told)
+
+    def moments(self, events: Iterable[Recorded], since: int = 0) -> tuple[Moment, ...]:
+        """Return events, and what was noted after the first ``since`` things, in their order."""
         told = [
             (
                 entry.position,
@@ -83,7 +98,7 @@ class _Diary:
             )
             for entry in events
         ]
-        both = sorted((*told, *self._told), key=lambda one: (one[1].at, one[0]))
+        both = sorted((*told, *self._told[since:]), key=lambda one: (one[1].at, one[0]))
         return tuple(moment for _, moment in both)
 
     def started(self, job: WorkloadJob, at: datetime) -> None:
@@ -122,7 +137,7 @@ class Runner:
         self.workload = workload_of(scenario, file, seed)
         self._log = log
         self._statistics = Statistics(self.config, self.workload)
-        self._gauge = Gauge()
+        self.gauge = Gauge()
         self._diary = _Diary(lambda: self.world.projections.position)
         servers = {one.name: LicenceServer(one, seed) for one in scenario.servers}
         providers = {one.name: make_provider(one, seed) for one in self.config.providers}
@@ -131,24 +146,49 @@ class Runner:
             self.workload,
             log,
             providers,
-            watchers=(self._statistics, self._gauge, self._diary, *watchers),
+            watchers=(self._statistics, self.gauge, self._diary, *watchers),
             servers=servers.values(),
         )
-        self._gauge.attach(self.world)
-        self._judge = Judge(scenario.expect, self._gauge, scenario.start)
+        self.gauge.attach(self.world)
+        self._judge = Judge(scenario.expect, self.gauge, scenario.start)
         self._read = 0
-        Acts(self.world, servers).prepare(scenario.timeline, self._tell)
+        self._acts = Acts(self.world, servers)
+        self._acts.prepare(scenario.timeline, self._tell)
         self.world.after_each(self._look)
 
     def run(self, progress: Callable[[int], None] = lambda ended: None) -> ScenarioRun:
         """Run to the end."""
-        until = self.scenario.until
-        self.world.run(progress, None if until is None else self.scenario.start + until)
+        self.world.run(progress, self.scenario.end)
+        return self.finished()
+
+    def interfere(self, act: Intervention) -> Done:
+        """Do something that the timeline does not have, now; return what was done, or could not be."""
+        done: list[Done] = []
+        self.world.interfere(partial(self._acts.carry_out, act, done.append))
+        for one in done:
+            self._tell(one)
+        self.catch_up()
+        return done[0]
+
+    def mark(self) -> Mark:
+        """Return where the story stands now, for ``moments_since``."""
+        return Mark(len(self.gauge.events), self._diary.told)
+
+    def moments_since(self, mark: Mark) -> tuple[Moment, ...]:
+        """Return what has happened since."""
+        return self._diary.moments(self.gauge.events[mark.events :], mark.told)
+
+    def cases(self) -> tuple[Case, ...]:
+        """Return the expectations, as far as they can be told by now."""
+        return tuple(self._judge.cases)
+
+    def finished(self) -> ScenarioRun:
+        """Return what became of a run that is over."""
         end = self.world.now
-        self._catch_up()
+        self.catch_up()
         self._judge.end(end)
-        report = self._statistics.summary(self._gauge.history, end=end, log=self._log.head())
-        moments = self._diary.moments(self._gauge.events)
+        report = self._statistics.summary(self.gauge.history, end=end, log=self._log.head())
+        moments = self._diary.moments(self.gauge.events)
         verdicts = [_verdict(case, moments) for case in self._judge.cases]
         if self.scenario.truths_checked:
             verdicts += self._truths(end)
@@ -157,9 +197,9 @@ class Runner:
             report,
             tuple(verdicts),
             self._statistics,
-            self._gauge.history,
+            self.gauge.history,
             tuple(self._diary.starts),
-            tuple(self._gauge.events),
+            tuple(self.gauge.events),
             moments,
         )
 
@@ -168,17 +208,18 @@ class Runner:
         self._diary.tell(self.world.now, f"* {text}")
 
     def _look(self, next_time: datetime | None) -> None:
-        self._catch_up()
+        self.catch_up()
         until = self.scenario.until
         if until is not None and next_time is not None and next_time > self.scenario.start + until:
             next_time = None
         self._judge.look(self.world.now, next_time)
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Read what is new in the log."""
         recorded = tuple(self._log.read(self._read))
         if recorded:
             self._read = recorded[-1].position
-            self._gauge.take(recorded)
+            self.gauge.take(recorded)
 
     # ------------------------------------------------------------------- truths
     def _truths(self, end: datetime) -> Iterable[Verdict]:
@@ -190,7 +231,7 @@ class Runner:
             Epochs(),
             Capacity(),
         )
-        for entry in self._gauge.events:
+        for entry in self.gauge.events:
             for invariant in invariants:
                 invariant.see(entry)
         for invariant in invariants:
@@ -206,7 +247,7 @@ class Runner:
     def _ownership_in_truth(self, end: datetime) -> Verdict:
         owned = {
             entry.event.originator_id.partition(":")[2]
-            for entry in self._gauge.events
+            for entry in self.gauge.events
             if isinstance(entry.event, Instance.Granted)
         }
         orphans = {
