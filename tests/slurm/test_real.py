@@ -5,17 +5,15 @@ They need root and Debian's slurmctld, slurmd, slurm-client and munge; without t
 
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
 from structlog.testing import capture_logs
-from tools.slurm_lab.lab import Cluster, Lab, lacking, wait_for
+from tools.slurm_lab.lab import Cluster, Lab, wait_for
 
+from tests.slurm_e2e.ground import free_span, need_slurm, short_folder
 from xce.adapters.clock import SystemClock
 from xce.adapters.schedulers.slurm.build import View, view_of
 from xce.adapters.schedulers.slurm.commands import Commands
@@ -31,38 +29,19 @@ from xce.domain.scheduling.session import run_session
 PLAIN = 65534
 
 
-def free_ports() -> int:
-    """Return the first of a hundred ports of which those that are needed are free; each process begins elsewhere."""
-    for first in range(30000 + os.getpid() % 80 * 120, 45000, 120):
-        try:
-            for offset in (1, 2, 10, 11, 21, 22):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", first + offset))
-        except OSError:
-            continue
-        return first
-    raise AssertionError("no free ports")
-
-
 @contextmanager
 def started(nodes: int) -> Generator[Lab]:
     """Run a cluster of its own nodes, four cpus each."""
-    why = lacking(database=False)
-    if why is not None:
-        assert not os.environ.get("XCE_REQUIRE_SLURM"), why
-        pytest.skip(why)
-    # munged wants every folder above its socket to be passable for all, which those of pytest are not
-    folder = Path(mkdtemp(prefix="xce-source-"))
-    folder.chmod(0o711)
+    need_slurm(database=False)
     cluster = Cluster("ca", own_nodes=nodes, own_cpus=4, licences="tok:3")
-    made = Lab(folder, free_ports(), (cluster,))
-    made.start()  # one that fails leaves nothing
-    try:
-        yield made
-    finally:
-        made.kill("ca/pids/slurmctld", "slurmctld")  # it would first wait for its jobs
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    with short_folder() as folder, free_span() as port:
+        made = Lab(folder / "lab", port, (cluster,))
+        made.start()  # one that fails leaves nothing
+        try:
+            yield made
+        finally:
+            made.kill("ca/pids/slurmctld", "slurmctld")  # it would first wait for its jobs
+            made.stop()
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +120,7 @@ def test_what_it_shows_is_what_was_submitted(lab: Lab, jobs: Mapping[str, str]) 
 def test_slurmrestd_says_the_same(lab: Lab, jobs: Mapping[str, str]) -> None:
     program = shutil.which("slurmrestd", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None:
+        assert not os.environ.get("XCE_REQUIRE_SLURM"), "slurmrestd is not installed"
         pytest.skip("slurmrestd is not installed")
     from xce.adapters.schedulers.slurm.rest import SlurmRest
 

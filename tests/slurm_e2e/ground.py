@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 from tools.slurm_lab.lab import lacking
 
-#: A lab takes a few hundred ports.
-_SPAN = 400
-_LOOKED_AT = (1, 2, 5, 10, 21, 60, 70, 110)
+#: A lab takes a few hundred ports: those of its clusters, of their nodes, and of records.
+_SPAN: Final = 400
+_LOOKED_AT: Final = (1, 2, 5, 10, 11, 12, 21, 22, 60, 70, 71, 72, 73, 110, 121)
 
 
 def need_slurm(*, database: bool) -> None:
@@ -22,16 +23,24 @@ def need_slurm(*, database: bool) -> None:
         pytest.skip(f"no Slurm here: {why}")
 
 
-def free_span() -> int:
-    """Return the first of a few hundred ports of which those that are used are free."""
-    for first in range(20000 + os.getpid() % 50 * _SPAN, 60000, _SPAN):
-        try:
-            for offset in _LOOKED_AT:
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", first + offset))
-        except OSError:
-            continue
-        return first
+@contextmanager
+def free_span() -> Generator[int]:
+    """Give the first of a few hundred ports of which those that are used are free.
+
+    The first itself is not used by a lab: it is bound for as long as the lab lives, so that tests beside this one look further. All of them
+    are below those that the system gives to outgoing connections.
+    """
+    for first in range(10000, 32000, _SPAN):
+        with socket.socket() as claim:
+            try:
+                claim.bind(("127.0.0.1", first))
+                for offset in _LOOKED_AT:
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", first + offset))
+            except OSError:
+                continue
+            yield first
+            return
     raise AssertionError("no free ports")
 
 

@@ -18,7 +18,7 @@ from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.errors import XceError
 from xce.domain.provisioning.request import Request
-from xce.replay.recording import verify
+from xce.replay.verification import verify
 
 pytestmark = pytest.mark.slow
 
@@ -80,8 +80,8 @@ class Story:
 @pytest.fixture
 def story() -> Iterator[Story]:
     need_slurm(database=True)
-    with short_folder() as folder:
-        site = Site(folder, free_span())
+    with short_folder() as folder, free_span() as port:
+        site = Site(folder, port)
         site.prepare()
         try:
             for kind in DAEMONS:

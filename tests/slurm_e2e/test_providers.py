@@ -24,10 +24,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     need_slurm(database=False)
-    port = free_span()
-    lines = tuple(records(templates(port)))
-    cluster = Cluster("ca", own_cpus=4, lines=lines, licences="other:1,tool:2")
-    with short_folder() as folder:
+    with short_folder() as folder, free_span() as port:
+        lines = tuple(records(templates(port)))
+        cluster = Cluster("ca", own_cpus=4, lines=lines, licences="other:1,tool:2")
         made = Lab(folder / "lab", port, (cluster,))
         made.start()
         try:

@@ -4,7 +4,6 @@ python -m tools.slurm_lab.demo [--install] [--folder DIR] [--port N]
 """
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -19,11 +18,9 @@ from tools.slurm_lab.site import DAEMONS, OTHER, OTHERS, OURS, OWNED, Site
 
 from xce.adapters.recordings import read_lines
 from xce.domain.errors import XceError
-from xce.replay.recording import verify
+from xce.replay.verification import verify
 
-PACKAGES: Final = (
-    "slurmctld", "slurmd", "slurm-client", "munge", "slurmdbd", "slurm-wlm-mysql-plugin", "mariadb-server",
-)  # fmt: skip
+PACKAGES: Final = Path(__file__).with_name("packages.sh")
 _PATIENCE_S: Final = 180.0
 
 
@@ -113,21 +110,13 @@ class Demo:
 
 
 def install_packages() -> None:
-    """Install what the lab needs from Debian or Ubuntu.
+    """Install what the lab needs from Debian or Ubuntu; what is there is left as it is.
 
     Raises:
-        LabError: it cannot be.
+        LabError: it cannot be; what the script says has been shown.
     """
-    program = shutil.which("apt-get")
-    if program is None:
-        raise LabError(f"there is no apt-get here; install {' '.join(PACKAGES)} by your own means")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (("update", "-q"), ("install", "-y", "-q", "--no-install-recommends", *PACKAGES)):
-        ran = subprocess.run(
-            [program, *words], env=environment, stdout=subprocess.DEVNULL, check=False
-        )
-        if ran.returncode:
-            raise LabError(f"apt-get {words[0]} failed")
+    if subprocess.run([PACKAGES], stdin=subprocess.DEVNULL, check=False).returncode:
+        raise LabError("the packages could not be installed")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -142,8 +131,8 @@ def main(arguments: Sequence[str]) -> int:
     site = Site(folder, told.port)
     demo = Demo(site)
     try:
-        if lacking(database=True) and told.install and os.geteuid() == 0:
-            print(f"installing {' '.join(PACKAGES)}", flush=True)
+        if told.install and lacking(database=True):
+            print("installing packages of Slurm and MariaDB", flush=True)
             install_packages()
         if missing := lacking(database=True):
             raise LabError(missing)

@@ -3,8 +3,7 @@
     python tools/slurm_lab/lab.py start DIR [--clusters ca,cb] [--port 18800] [--database]
     python tools/slurm_lab/lab.py stop DIR
 
-Everything is below DIR and ends with it. Packages (Debian): slurmctld slurmd slurm-client munge, and with a database slurmdbd
-slurm-wlm-mysql-plugin mariadb-server. It must run as root, as slurmd does.
+Everything is below DIR and ends with it. packages.sh installs what it needs from Debian or Ubuntu. It must run as root, as slurmd does.
 """
 
 import argparse
