@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from xce.domain.errors import RejectedError
+from xce.domain.formats.session_result import Demand, Idle
 from xce.domain.formats.snapshot import (
     ArrayElement,
     Group,
@@ -19,9 +20,11 @@ from xce.domain.formats.snapshot import (
     RunningJob,
     Snapshot,
 )
+from xce.domain.policy.decide import decide
 from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.session import run_session
 from xce.domain.values import natural_key
+from xce.replay.anonymous_rounds import jobs_in, renamed_input, without_words
 from xce.replay.recording import (
     Line,
     Other,
@@ -29,8 +32,9 @@ from xce.replay.recording import (
     RecordingReader,
     RecordingWriter,
     Start,
-    mismatch,
 )
+from xce.replay.rounds import SESSIONS_BACK, RecordedRound
+from xce.replay.verification import Mismatch, mismatch, round_mismatch
 
 #: Fields of events and answers that hold text that somebody wrote.
 _TEXTS = frozenset({"why", "reason", "message", "changes"})
@@ -93,49 +97,88 @@ def anonymised(
 
     Raises:
         InputError: not a recording.
-        RejectedError: a session run again says something else than the recording: its texts cannot be made anew.
+        RejectedError: a session or a round says something else than the recording now: its texts cannot be made anew.
     """
     names = Names()
     for entry in RecordingReader(source).entries(lines()):
-        if isinstance(entry, RecordedSession):
-            names.see(entry.snapshot)
+        match entry:
+            case RecordedSession():
+                names.see(entry.snapshot)
+            case RecordedRound(session=None):
+                names.jobs.update(jobs_in(entry.inputs.demand))
+            case _:
+                pass
     names.settle()
     reader = RecordingReader(source)
-    writer: RecordingWriter | None = None
-    trace = False
+    again: _Again | None = None
     for entry in reader.entries(lines()):
+        if isinstance(entry, Start):
+            again = _Again(source, names, _begin(entry, write, names), entry, allocators)
+            continue
+        assert again is not None, "the start comes first"
         match entry:
-            case Start():
-                trace = entry.trace
-                writer = _begin(entry, write, names)
             case RecordedSession():
-                assert writer is not None, "the start comes first"
-                more = tuple(allocators(entry.snapshot))
-                before = run_session(entry.snapshot, trace=trace, allocators=more)
-                if (found := mismatch(entry, before)) is not None:
-                    raise RejectedError(
-                        f"{source}: session {found.session} says something else now, at {found.path};"
-                        " xce replay verify shows it"
-                    )
-                snapshot = renamed(entry.snapshot, names)
-                after = run_session(snapshot, trace=trace, allocators=more)
-                if [names.job(one.job) for one in before.allocations] != [
-                    one.job for one in after.allocations
-                ]:
-                    raise RejectedError(
-                        f"{source}: session {entry.number} hangs on the names of users or jobs"
-                    )
-                writer.session(snapshot, after)
+                again.session(entry)
+            case RecordedRound():
+                again.round(entry, reader.counts.sessions)
             case Other(kind="event"):
-                assert writer is not None, "the start comes first"
-                writer.event(_event(entry.document, names))
+                again.writer.event(_event(entry.document, names))
             case Other():
-                assert writer is not None, "the start comes first"
-                _answer(entry.document, writer)
-    assert writer is not None, "a recording has a start"
+                _answer(entry.document, again.writer)
+    assert again is not None, "a recording has a start"
     if reader.whole:
-        writer.end()
-    return writer
+        again.writer.end()
+    return again.writer
+
+
+@dataclass(slots=True)
+class _Again:
+    """What is run again, and written with other names."""
+
+    source: str
+    names: Names
+    writer: RecordingWriter
+    start: Start
+    allocators: Callable[[Snapshot], Iterable[Allocator]]
+    _said: dict[int, tuple[Demand, Idle]] = field(default_factory=dict[int, tuple[Demand, Idle]])
+
+    def session(self, entry: RecordedSession) -> None:
+        """Run a session again under both names."""
+        trace = self.start.trace
+        given = tuple(self.allocators(entry.snapshot))
+        before = run_session(entry.snapshot, trace=trace, allocators=given)
+        self._require_none(mismatch(entry, before))
+        snapshot = renamed(entry.snapshot, self.names)
+        after = run_session(snapshot, trace=trace, allocators=given)
+        if [self.names.job(one.job) for one in before.allocations] != [
+            one.job for one in after.allocations
+        ]:
+            raise RejectedError(
+                f"{self.source}: session {entry.number} hangs on the names of users or jobs"
+            )
+        self._said[entry.number] = (after.demand, after.idle)
+        if len(self._said) > SESSIONS_BACK:
+            del self._said[next(iter(self._said))]
+        self.writer.session(snapshot, after)
+
+    def round(self, entry: RecordedRound, session: int) -> None:
+        """Decide a round again under both names; ``session``: the last one before it."""
+        self._require_none(round_mismatch(entry, session))
+        said = None if entry.session is None else self._said[entry.session]
+        inputs = renamed_input(entry.inputs, self.names.job, said)
+        decided = decide(inputs).decisions
+        if without_words(entry.decisions) != without_words(decided):
+            raise RejectedError(f"{self.source}: round {entry.number} hangs on the names of jobs")
+        # The digest is of a result with the old names.
+        self.writer.round(inputs, decided, session=entry.session)
+
+    def _require_none(self, found: Mismatch | None) -> None:
+        if found is not None:
+            what = f"session {found.session}" if found.round is None else f"round {found.round}"
+            raise RejectedError(
+                f"{self.source}: {what} says something else now, at {found.path};"
+                " xce replay verify shows it"
+            )
 
 
 def _begin(start: Start, write: Callable[[str], None], names: Names) -> RecordingWriter:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from xce.domain.formats.policy import Decision, PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.replay.workloads.workload import WorkloadJob
@@ -87,6 +88,15 @@ class Watcher(Protocol):
 
     def session(self, snapshot: Snapshot, result: SessionResult) -> None:
         """A session is over; its allocations start now."""
+        ...
+
+
+@runtime_checkable
+class RoundWatcher(Protocol):
+    """Told of rounds of the policy."""
+
+    def decided(self, inputs: PolicyInput, decisions: tuple[Decision, ...]) -> None:
+        """The policy decided; nothing of it is carried out yet."""
         ...
 
 

@@ -1,13 +1,12 @@
-"""A simulation that is recorded: its sessions, the events between them, and what its providers answered."""
+"""A simulation that is recorded: its sessions, its rounds of the policy, the events between them, and what its providers answered."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from enum import Enum
-from typing import Any, Final, cast
 
+from xce.domain.errors import AdapterError
 from xce.domain.formats.config import ProviderConfig
 from xce.domain.formats.event_entry import event_entry
+from xce.domain.formats.policy import Decision, PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.ports import (
@@ -15,16 +14,15 @@ from xce.domain.ports import (
     Ask,
     EventLog,
     GrantBack,
+    Holding,
     Refused,
     ReturnStatus,
     StatusAnswer,
 )
+from xce.replay.answers import Answers, plain
 from xce.replay.providers import SimulatedProvider
 from xce.replay.recording import Line, RecordingWriter
 from xce.replay.workloads.workload import WorkloadJob
-
-#: Calls whose last answer is remembered, so that a poll that brings nothing new is no line.
-_REMEMBERED: Final = 10_000
 
 
 class RecordedProvider(SimulatedProvider):
@@ -32,19 +30,28 @@ class RecordedProvider(SimulatedProvider):
 
     def __init__(self, config: ProviderConfig, seed: int, writer: RecordingWriter) -> None:
         super().__init__(config, seed)
-        self._writer = writer
-        self._last: dict[str, Line] = {}
+        self._said = Answers(config.name, writer)
 
     def ask(self, ask: Ask, now: datetime) -> Accepted | Refused:
         """Ask, and record the answer."""
-        answer = super().ask(ask, now)
-        self._record({"call": "ask", **plain(ask)}, answer, now)
+        call = {"call": "ask", **plain(ask)}
+        try:
+            answer = super().ask(ask, now)
+        except AdapterError as error:
+            self._said.failed(call, error, now)
+            raise
+        self._said.answered(call, answer, now)
         return answer
 
     def status(self, provider_request_id: str, now: datetime) -> StatusAnswer:
         """Ask where a request is, and record the answer."""
-        answer = super().status(provider_request_id, now)
-        self._record({"call": "status", "provider_request_id": provider_request_id}, answer, now)
+        call: Line = {"call": "status", "provider_request_id": provider_request_id}
+        try:
+            answer = super().status(provider_request_id, now)
+        except AdapterError as error:
+            self._said.failed(call, error, now)
+            raise
+        self._said.answered(call, answer, now)
         return answer
 
     def give_back(
@@ -57,31 +64,38 @@ class RecordedProvider(SimulatedProvider):
         names: Mapping[str, str] | None = None,
     ) -> Accepted | Refused:
         """Give back, and record the answer."""
-        answer = super().give_back(return_id, machines, grants, now, names=names)
-        call = {"call": "give_back", "return_id": return_id, "machines": list(machines)}
-        self._record({**call, "grants": [plain(one) for one in grants]}, answer, now)
+        call: Line = {"call": "give_back", "return_id": return_id, "machines": list(machines)}
+        call["grants"] = [plain(one) for one in grants]
+        try:
+            answer = super().give_back(return_id, machines, grants, now, names=names)
+        except AdapterError as error:
+            self._said.failed(call, error, now)
+            raise
+        self._said.answered(call, answer, now)
         return answer
 
     def return_status(
         self, return_id: str, now: datetime, *, theirs: str | None = None
     ) -> ReturnStatus:
         """Ask what became of a return, and record the answer."""
-        answer = super().return_status(return_id, now, theirs=theirs)
-        self._record({"call": "return_status", "return_id": return_id}, answer, now)
+        call: Line = {"call": "return_status", "return_id": return_id}
+        try:
+            answer = super().return_status(return_id, now, theirs=theirs)
+        except AdapterError as error:
+            self._said.failed(call, error, now)
+            raise
+        self._said.answered(call, answer, now)
         return answer
 
-    def _record(self, call: Line, answer: object, now: datetime) -> None:
-        document, name = plain(answer), str(call)
-        if self._last.get(name) == document:
-            return
-        self._last[name] = document
-        if len(self._last) > _REMEMBERED:
-            del self._last[next(iter(self._last))]
-        self._writer.answer(at=now, provider=self.description.name, call=call, answer=document)
+    def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
+        """Ask for all there is, and record what is different."""
+        answer = super().holdings(now)
+        self._said.listed(answer, now)
+        return answer
 
 
 class RecordedSessions:
-    """Sees a simulation and records its sessions, each after the events that came before it."""
+    """Sees a simulation and records its sessions and rounds, each after the events that came before it."""
 
     def __init__(self, writer: RecordingWriter, log: EventLog) -> None:
         self._writer = writer
@@ -99,6 +113,10 @@ class RecordedSessions:
         self._events(snapshot.position)
         self._writer.session(snapshot, result)
 
+    def decided(self, inputs: PolicyInput, decisions: tuple[Decision, ...]) -> None:
+        """Record a round; it is about the session just before it."""
+        self._writer.round(inputs, decisions, session=self._writer.counts.sessions)
+
     def finish(self) -> None:
         """Record the events after the last session."""
         self._events(self._log.head().position)
@@ -108,23 +126,3 @@ class RecordedSessions:
             for recorded in self._log.read(self._position, upto):
                 self._writer.event(event_entry(recorded).model_dump(mode="json"))
             self._position = upto
-
-
-def plain(value: object) -> Line:
-    """Return a dataclass as JSON; sets are sorted."""
-    assert is_dataclass(value), "answers and calls are dataclasses"
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        return plain(value)
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, frozenset):
-        return sorted(_plain(one) for one in cast("Iterable[Any]", value))
-    if isinstance(value, tuple | list):
-        return [_plain(one) for one in cast("Iterable[Any]", value)]
-    return value

@@ -5,6 +5,7 @@ A recording is lines of JSON, ``xce.recording/1``, kept compressed:
 - ``start``: who recorded, which release, its configuration, whether sessions were traced
 - ``session``: the snapshot (whole, or as a delta to the one before) and the result; top-level fields of a result that are as in
   the one before are only named
+- ``round``: what the policy was given, as what is different from the round before, and what it decided
 - ``event``: an event of the log
 - ``answer``: what a provider answered to a call
 - ``end``: how many of each there were; a recording without it was cut off, and holds up to where it was cut
@@ -18,10 +19,10 @@ from typing import Any, Final, cast
 
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.delta import Delta, apply, difference
-from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.policy import Decision, Decisions, PolicyInput
+from xce.domain.formats.session_result import Demand, Idle, SessionResult
 from xce.domain.formats.snapshot import Snapshot
-from xce.domain.scheduling.plans import Allocator
-from xce.domain.scheduling.session import run_session
+from xce.replay.rounds import SESSIONS_BACK, RecordedRound, RoundChanges, Rounds
 
 FORMAT: Final = "xce.recording/1"
 #: A session has its whole snapshot after so many deltas, so that a part can be read by itself.
@@ -35,12 +36,18 @@ class Counts:
     """How many of each kind there are."""
 
     sessions: int = 0
+    rounds: int = 0
     events: int = 0
     answers: int = 0
 
     def document(self) -> Line:
         """Return them as JSON."""
-        return {"sessions": self.sessions, "events": self.events, "answers": self.answers}
+        return {
+            "sessions": self.sessions,
+            "rounds": self.rounds,
+            "events": self.events,
+            "answers": self.answers,
+        }
 
 
 class RecordingWriter:
@@ -60,6 +67,7 @@ class RecordingWriter:
         self._write = write
         self._before: Snapshot | None = None
         self._result: dict[str, str] = {}
+        self._rounds = Rounds()
         self.counts = Counts()
         self._line(
             "start",
@@ -78,15 +86,38 @@ class RecordingWriter:
         else:
             parts.append(f'"delta":{difference(before, snapshot).to_json()}')
         self._before = snapshot
+        # Each field by itself: {"name":value} without its braces.
         now = {
-            name: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-            for name, value in json.loads(result.to_json()).items()
+            name: result.model_dump_json(include={name})[1:-1]
+            for name in SessionResult.model_fields
         }
         same = [name for name, text in now.items() if self._result.get(name) == text]
-        new = ",".join(f'"{name}":{text}' for name, text in now.items() if name not in same)
+        new = ",".join(text for name, text in now.items() if name not in same)
         self._result = now
         parts.append(f'"same":{json.dumps(same)},"result":{{{new}}}')
         self._write("{" + ",".join(parts) + "}\n")
+
+    def round(
+        self,
+        inputs: PolicyInput,
+        decisions: Iterable[Decision],
+        *,
+        session: int | None = None,
+        digest: str | None = None,
+    ) -> None:
+        """Record a round of the policy.
+
+        Args:
+            inputs: what it was given.
+            decisions: what it decided.
+            session: whose demand and idle supply it was given, if that is one of the last ones.
+            digest: of the result of that session, for a round whose sessions another file has.
+        """
+        self.counts.rounds += 1
+        line = self._rounds.line(
+            self.counts.rounds, inputs, decisions, session=session, digest=digest
+        )
+        self._write(line + "\n")
 
     def event(self, document: Mapping[str, Any]) -> None:
         """Record an event, as the REST interface shows it."""
@@ -139,7 +170,16 @@ class Other:
     document: Line
 
 
-Entry = Start | RecordedSession | Other
+Entry = Start | RecordedSession | RecordedRound | Other
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Demand and idle supply, as JSON and read: one reading serves as long as they stay the same."""
+
+    demand: object
+    idle: object
+    said: tuple[Demand, Idle]
 
 
 @dataclass(slots=True)
@@ -157,6 +197,10 @@ class RecordingReader:
     whole: bool = False
     _snapshot: Snapshot | None = None
     _result: Line = field(default_factory=dict[str, Any])
+    #: Results of the last sessions, by number.
+    _recent: dict[int, Line] = field(default_factory=dict[int, Line])
+    _read: "_Read | None" = None
+    _rounds: Rounds = field(default_factory=Rounds)
 
     def entries(self, lines: Iterable[str]) -> Iterator[Entry]:
         """Yield what the lines hold.
@@ -192,6 +236,8 @@ class RecordingReader:
                     )
                 case "session":
                     return self._session(line)
+                case "round":
+                    return self._round(line)
                 case "event":
                     self.counts.events += 1
                     return Other("event", line["event"])
@@ -199,7 +245,7 @@ class RecordingReader:
                     self.counts.answers += 1
                     return Other("answer", {k: v for k, v in line.items() if k != "kind"})
                 case "end":
-                    if {k: line[k] for k in self.counts.document()} != self.counts.document():
+                    if not self._is_all(line):
                         raise self._wrong(number, "lines are missing before the end")
                     self.whole = True
                     return None
@@ -233,135 +279,53 @@ class RecordingReader:
         same = {name: self._result[name] for name in line["same"]}
         result: Line = {**same, **line["result"]}
         self._result = {name: result[name] for name in SessionResult.model_fields if name in result}
+        self._recent[self.counts.sessions] = self._result
+        if len(self._recent) > SESSIONS_BACK:
+            del self._recent[next(iter(self._recent))]
         return RecordedSession(line["number"], snapshot, self._result)
+
+    def _round(self, line: Line) -> RecordedRound:
+        self.counts.rounds += 1
+        if line["number"] != self.counts.rounds:
+            raise InputError.of(self.source, f"round {self.counts.rounds} is missing")
+        decided: Decisions | None = None
+        if "decisions" in line:
+            text = json.dumps({"decisions": line["decisions"]})
+            decided = Decisions.from_json(text, self.source)
+        session: int | None = line.get("session")
+        return self._rounds.read(
+            line["number"],
+            RoundChanges.from_json(json.dumps(line["input"]), self.source),
+            decided,
+            session=session,
+            digest=line.get("digest"),
+            said=None if session is None else self._said_in(session),
+        )
+
+    def _said_in(self, session: int) -> tuple[Demand, Idle]:
+        """Return demand and idle supply of one of the last sessions."""
+        result = self._recent.get(session)
+        if result is None:
+            raise InputError.of(self.source, f"session {session} is not just before its round")
+        demand, idle = result["demand"], result["idle"]
+        known = self._read
+        if known is None or known.demand is not demand or known.idle is not idle:
+            known = self._read = _Read(
+                demand,
+                idle,
+                (
+                    Demand.from_json(json.dumps(demand), self.source),
+                    Idle.from_json(json.dumps(idle), self.source),
+                ),
+            )
+        return known.said
+
+    def _is_all(self, end: Line) -> bool:
+        """Return whether an end counts what was read; recordings of old have no rounds."""
+        counts = self.counts.document()
+        return {
+            name: end[name] if name != "rounds" else end.get(name, 0) for name in counts
+        } == counts
 
     def _wrong(self, number: int, message: str) -> InputError:
         return InputError(self.source, [Problem(message, line=number)])
-
-
-# ------------------------------------------------------------------ verification
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """The first place where a session that was run again says something else.
-
-    Attributes:
-        session: its number.
-        now: of its snapshot.
-        job: that the place is about; None: about no single one.
-        path: of the place, such as ``demand.hosts[0].count``.
-        recorded: what the recording says there, as JSON; None: nothing.
-        found: what the session says now, as JSON; None: nothing.
-    """
-
-    session: int
-    now: datetime
-    job: str | None
-    path: str
-    recorded: str | None
-    found: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of running a recording again."""
-
-    counts: Counts
-    whole: bool
-    mismatch: Mismatch | None
-
-
-def verify(
-    lines: Iterable[str],
-    source: str,
-    *,
-    allocators: Callable[[Snapshot], Iterable[Allocator]] = lambda _: (),
-    progress: Callable[[int], None] = lambda _: None,
-) -> Verdict:
-    """Run every session again and compare what it says, byte by byte; stop at the first difference.
-
-    Raises:
-        InputError: not a recording.
-    """
-    reader = RecordingReader(source)
-    trace = False
-    for entry in reader.entries(lines):
-        match entry:
-            case Start():
-                trace = entry.trace
-            case RecordedSession():
-                result = run_session(
-                    entry.snapshot, trace=trace, allocators=allocators(entry.snapshot)
-                )
-                found = mismatch(entry, result)
-                if found is not None:
-                    return Verdict(reader.counts, reader.whole, found)
-                progress(entry.number)
-            case Other():
-                pass
-    return Verdict(reader.counts, reader.whole, None)
-
-
-def mismatch(session: RecordedSession, result: SessionResult) -> Mismatch | None:
-    """Return the first difference between a recorded session and one that was run again; None: there is none."""
-    again: Line = json.loads(result.to_json())
-    if again == session.result and _text(again) == _text(session.result):
-        return None
-    for path, job, recorded, found in _differences(session.result, again, "", None):
-        return Mismatch(session.number, session.snapshot.now, job, path, recorded, found)
-    return None
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-_Found = tuple[str, str | None, str | None, str | None]
-
-
-def _differences(one: object, other: object, path: str, job: str | None) -> Iterator[_Found]:
-    mine, theirs = _object(one), _object(other)
-    if mine is not None and theirs is not None:
-        yield from _in_objects(mine, theirs, path, job)
-        return
-    left, right = _array(one), _array(other)
-    if left is not None and right is not None:
-        yield from _in_arrays(left, right, path, job)
-    elif _text(one) != _text(other):
-        yield path, job, _text(one), _text(other)
-
-
-def _in_objects(mine: Line, theirs: Line, path: str, job: str | None) -> Iterator[_Found]:
-    named: str | None = mine.get("job", job)
-    if mine.get("job") != theirs.get("job"):
-        yield path, named, _text(mine), _text(theirs)
-        return
-    for key in [*mine, *(key for key in theirs if key not in mine)]:
-        below = f"{path}.{key}" if path else key
-        if key not in mine or key not in theirs:
-            yield below, named, _maybe(mine, key), _maybe(theirs, key)
-        else:
-            yield from _differences(mine[key], theirs[key], below, named)
-
-
-def _in_arrays(left: list[Any], right: list[Any], path: str, job: str | None) -> Iterator[_Found]:
-    for i in range(max(len(left), len(right))):
-        below = f"{path}[{i}]"
-        if i < len(left) and i < len(right):
-            yield from _differences(left[i], right[i], below, job)
-            continue
-        extra = _object(left[i] if i < len(left) else right[i])
-        named = job if extra is None else extra.get("job", job)
-        mine = _text(left[i]) if i < len(left) else None
-        yield below, named, mine, _text(right[i]) if i < len(right) else None
-
-
-def _object(value: object) -> Line | None:
-    return cast("Line", value) if isinstance(value, dict) else None
-
-
-def _array(value: object) -> list[Any] | None:
-    return value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
-
-
-def _maybe(document: Line, key: str) -> str | None:
-    return _text(document[key]) if key in document else None

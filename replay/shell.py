@@ -3,7 +3,7 @@
 It carries steps out in their order: commands durable, then looks and calls, then what follows from the answers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol
@@ -152,9 +152,12 @@ class Shell:
             return False
         return True
 
-    def round(self, inputs: PolicyInput) -> tuple[Decision, ...]:
-        """Decide, and carry out."""
+    def round(
+        self, inputs: PolicyInput, told: Callable[[tuple[Decision, ...]], None] = lambda _: None
+    ) -> tuple[Decision, ...]:
+        """Decide, tell, and carry out."""
         decisions, steps = self._provisioner.round(inputs)
+        told(decisions)
         self.carry_out(steps)
         return decisions
 

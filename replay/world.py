@@ -42,6 +42,7 @@ from xce.replay.happenings import (
     Listing,
     Observe,
     Poll,
+    RoundWatcher,
     Wake,
     Watcher,
 )
@@ -84,6 +85,7 @@ class World:
         self.cluster = SimulatedCluster(config.cluster.all_hosts())
         self._settings = config.policy.settings()
         self._watchers = tuple(watchers)
+        self._round_watchers = [one for one in self._watchers if isinstance(one, RoundWatcher)]
         self._ids = CountedIds()
         self._up_at: datetime | None = None
         self._down_for = timedelta(0)
@@ -164,6 +166,12 @@ class World:
     def next_time(self) -> datetime | None:
         """When something happens next; None: never."""
         return self._timetable.next_time
+
+    def wait(self, until: datetime) -> None:
+        """Let time pass, up to the next moment at most: nothing happens."""
+        following = self._timetable.next_time
+        assert following is None or until <= following, "what happens before then happens first"
+        self._timetable.now = max(self.now, until)
 
     def interfere(self, do: Callable[[], None]) -> None:
         """Have something done between two moments, at the time of the one that has been; it may go on where it had come to an end."""
@@ -252,7 +260,12 @@ class World:
         wants = whole_wants(snapshot, result)
         self.shell.handle(ReportBookings(self.shared.note(wants, self.now)))
         inputs = self._sessions.inputs(snapshot, result, wants, self.now)
-        self._plan_next_session(self.shell.round(inputs))
+
+        def told(decisions: tuple[Decision, ...]) -> None:
+            for watcher in self._round_watchers:
+                watcher.decided(inputs, decisions)
+
+        self._plan_next_session(self.shell.round(inputs, told))
 
     def _plan_next_session(self, decisions: tuple[Decision, ...]) -> None:
         """Wake when time alone changes something, and look again while something is held back."""

@@ -23,7 +23,9 @@ app = typer.Typer(
 
 RecordingArgument = Annotated[
     Path,
-    typer.Argument(metavar="RECORDING", help="Made by xce scheduler --record or xce sim --record."),
+    typer.Argument(
+        metavar="RECORDING", help="Made by xce scheduler, xce provisioner or xce sim with --record."
+    ),
 ]
 
 
@@ -64,9 +66,17 @@ def show(
         return
     cut = "" if reader.whole else " (cut off)"
     counts = reader.counts
+    held = ", ".join(
+        (
+            f"{counts.sessions} sessions",
+            f"{counts.rounds} rounds of the policy",
+            f"{counts.events} events",
+            f"{counts.answers} answers of providers",
+        )
+    )
     lines = [
         f"made by {start.by}, release {start.release}, at {start.at}{cut}",
-        f"{counts.sessions} sessions, {counts.events} events, {counts.answers} answers of providers",
+        held,
     ]
     if first is not None and last is not None:
         lines.append(f"from {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC")

@@ -22,9 +22,9 @@ from xce.adapters.store.open import open_log
 from xce.domain.errors import InputError, NotFoundError
 from xce.domain.events.stored import AGGREGATES
 from xce.replay.differences import ABSENT, Change, Difference, difference
-from xce.replay.recording import Verdict
-from xce.replay.recording import verify as verify_recording
 from xce.replay.time_travel import Moment, TimeTravel
+from xce.replay.verification import Verdict
+from xce.replay.verification import verify as verify_recording
 
 app = typer.Typer(
     name="replay",
@@ -64,12 +64,13 @@ def verify(
     recording: Annotated[
         Path,
         typer.Argument(
-            metavar="RECORDING", help="Made by xce scheduler --record or xce sim --record."
+            metavar="RECORDING",
+            help="Made by xce scheduler, xce provisioner or xce sim with --record.",
         ),
     ],
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Run every session of a recording again; exit 3 and name the first difference, if there is one."""
+    """Run every session and every round of the policy again; exit 3 and name the first difference, if there is one."""
     allocators = allocators_for
     verdict = verify_recording(read_lines(recording), str(recording), allocators=allocators)
     if as_json:
@@ -97,11 +98,18 @@ def _show_verdict(verdict: Verdict) -> None:
     counts, found = verdict.counts, verdict.mismatch
     if found is not None:
         job = "" if found.job is None else f", job {found.job}"
-        say(f"session {found.session} of {found.now:%Y-%m-%d %H:%M:%S} UTC{job}: {found.path}")
+        where = f"session {found.session}"
+        if found.round is not None:
+            where = f"round {found.round} of the policy, after session {found.session}, at"
+        else:
+            where += " of"
+        say(f"{where} {found.now:%Y-%m-%d %H:%M:%S} UTC{job}: {found.path}")
         say(f"  recorded  {_cut(found.recorded)}")
         say(f"  now       {_cut(found.found)}")
         return
-    say(f"{counts.sessions} sessions say the same again")
+    say(
+        f"{counts.sessions} sessions say the same again, {counts.rounds} rounds of the policy decide the same"
+    )
     say(f"{counts.events} events, {counts.answers} answers of providers")
     if not verdict.whole:
         say("the recording was cut off; all before that is fine")

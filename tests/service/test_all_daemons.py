@@ -24,7 +24,7 @@ from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.engine.messages import Role
 from xce.domain.formats.snapshot import Host, PendingJob
-from xce.replay.recording import verify
+from xce.replay.verification import verify
 
 #: Nothing here takes long; a machine may.
 PATIENCE_S = 180.0

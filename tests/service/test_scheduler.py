@@ -21,7 +21,7 @@ from xce.domain.engine.messages import Role
 from xce.domain.errors import ForbiddenError, RejectedError, TransientError
 from xce.domain.formats.scheduler_config import SchedulerConfig
 from xce.domain.formats.snapshot import Host, HostState, PendingJob, Snapshot
-from xce.replay.recording import verify
+from xce.replay.verification import verify
 
 HOUR = timedelta(hours=1)
 CLOUD = {

@@ -23,8 +23,8 @@ from xce.replay.recording import (
     RecordingReader,
     RecordingWriter,
     Start,
-    verify,
 )
+from xce.replay.verification import verify
 
 #: Makes a damaged recording of a good one.
 Damage = Callable[[list[str]], list[str]]

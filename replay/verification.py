@@ -1,0 +1,173 @@
+"""Running a recording again: whether sessions and rounds of the policy say the same, and where they first do not (SPEC R2)."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from xce.domain.formats.policy import Decision, Decisions
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import Snapshot
+from xce.domain.policy.decide import decide
+from xce.domain.scheduling.plans import Allocator
+from xce.domain.scheduling.session import run_session
+from xce.replay.recording import Counts, Line, Other, RecordedSession, RecordingReader, Start
+from xce.replay.rounds import RecordedRound
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The first place where what was run again says something else.
+
+    Attributes:
+        session: the number of the session, or of the last one before the round.
+        round: the number of the round of the policy; None: it is the session itself.
+        now: of its snapshot, or of the policy's input.
+        job: that the place is about; None: about no single one.
+        path: of the place, such as ``demand.hosts[0].count`` or ``decisions[0].reason``.
+        recorded: what the recording says there, as JSON; None: nothing.
+        found: what is said now, as JSON; None: nothing.
+    """
+
+    session: int
+    now: datetime
+    job: str | None
+    path: str
+    recorded: str | None
+    found: str | None
+    round: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of running a recording again."""
+
+    counts: Counts
+    whole: bool
+    mismatch: Mismatch | None
+
+
+def verify(
+    lines: Iterable[str],
+    source: str,
+    *,
+    allocators: Callable[[Snapshot], Iterable[Allocator]] = lambda _: (),
+    progress: Callable[[int], None] = lambda _: None,
+) -> Verdict:
+    """Run every session and every round again and compare what they say, byte by byte; stop at the first difference.
+
+    Each session is run by itself, on its snapshot: so what a driver kept from one session to the next is checked too.
+
+    Raises:
+        InputError: not a recording.
+    """
+    reader = RecordingReader(source)
+    trace = False
+    for entry in reader.entries(lines):
+        found: Mismatch | None = None
+        match entry:
+            case Start():
+                trace = entry.trace
+            case RecordedSession():
+                given = allocators(entry.snapshot)
+                found = mismatch(entry, run_session(entry.snapshot, trace=trace, allocators=given))
+                progress(entry.number)
+            case RecordedRound():
+                found = round_mismatch(entry, reader.counts.sessions)
+            case Other():
+                pass
+        if found is not None:
+            return Verdict(reader.counts, reader.whole, found)
+    return Verdict(reader.counts, reader.whole, None)
+
+
+def mismatch(session: RecordedSession, result: SessionResult) -> Mismatch | None:
+    """Return the first difference between a recorded session and one that was run again; None: there is none."""
+    text = result.to_json()
+    if text == _text(session.result):
+        return None
+    for path, job, recorded, found in _differences(session.result, json.loads(text), "", None):
+        return Mismatch(session.number, session.snapshot.now, job, path, recorded, found)
+    raise AssertionError("texts that differ are of different values")
+
+
+def round_mismatch(entry: RecordedRound, session: int) -> Mismatch | None:
+    """Return the first difference between a recorded round and one that is decided again; ``session``: the last one before it."""
+    decided = decide(entry.inputs).decisions
+    recorded, again = _decisions(entry.decisions), _decisions(decided)
+    if recorded == again:
+        return None
+    one, other = json.loads(recorded), json.loads(again)
+    for path, job, before, found in _differences(one, other, "", None):
+        named = job if job is not None else _first_job(path, entry.decisions, decided)
+        number = session if entry.session is None else entry.session
+        return Mismatch(number, entry.inputs.now, named, path, before, found, entry.number)
+    raise AssertionError("texts that differ are of different values")
+
+
+def _decisions(decisions: tuple[Decision, ...]) -> str:
+    return Decisions.of(*decisions).model_dump_json(include={"decisions"})
+
+
+def _first_job(path: str, *decided: tuple[Decision, ...]) -> str | None:
+    """Return the first job that a decision at a path serves, as recorded or as it is now."""
+    number = int(path.partition("[")[2].partition("]")[0])
+    served = (one[number].jobs for one in decided if number < len(one))
+    return next((jobs[0] for jobs in served if jobs), None)
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+_Found = tuple[str, str | None, str | None, str | None]
+
+
+def _differences(one: object, other: object, path: str, job: str | None) -> Iterator[_Found]:
+    mine, theirs = _object(one), _object(other)
+    if mine is not None and theirs is not None:
+        yield from _in_objects(mine, theirs, path, job)
+        return
+    left, right = _array(one), _array(other)
+    if left is not None and right is not None:
+        yield from _in_arrays(left, right, path, job)
+    elif _text(one) != _text(other):
+        yield path, job, _text(one), _text(other)
+
+
+def _in_objects(mine: Line, theirs: Line, path: str, job: str | None) -> Iterator[_Found]:
+    named: str | None = mine.get("job", job)
+    if mine.get("job") != theirs.get("job"):
+        yield path, named, _text(mine), _text(theirs)
+        return
+    for key in [*mine, *(key for key in theirs if key not in mine)]:
+        below = f"{path}.{key}" if path else key
+        if key not in mine or key not in theirs:
+            yield below, named, _maybe(mine, key), _maybe(theirs, key)
+        else:
+            yield from _differences(mine[key], theirs[key], below, named)
+
+
+def _in_arrays(left: list[Any], right: list[Any], path: str, job: str | None) -> Iterator[_Found]:
+    for i in range(max(len(left), len(right))):
+        below = f"{path}[{i}]"
+        if i < len(left) and i < len(right):
+            yield from _differences(left[i], right[i], below, job)
+            continue
+        extra = _object(left[i] if i < len(left) else right[i])
+        named = job if extra is None else extra.get("job", job)
+        mine = _text(left[i]) if i < len(left) else None
+        yield below, named, mine, _text(right[i]) if i < len(right) else None
+
+
+def _object(value: object) -> Line | None:
+    return cast("Line", value) if isinstance(value, dict) else None
+
+
+def _array(value: object) -> list[Any] | None:
+    return value if isinstance(value, list) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _maybe(document: Line, key: str) -> str | None:
+    return _text(document[key]) if key in document else None
