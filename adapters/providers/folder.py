@@ -140,16 +140,16 @@ class ProviderFolder:
         if self._names is None:
             self._names = {}
             try:
-                lines = (self.path / "names.jsonl").read_text(encoding="utf-8").splitlines()
+                lines = (self.path / "names.jsonl").read_bytes().splitlines()
             except FileNotFoundError:
                 lines = []
             self._lines = len(lines)
             for line in lines:
-                try:
-                    machine, name = json.loads(line)
-                except (ValueError, TypeError):
-                    continue  # the last line of a process that was killed
-                self._names[machine] = name
+                match _json(line):
+                    case [str(machine), str(name)]:
+                        self._names[machine] = name
+                    case _:
+                        continue  # the last line of a process that was killed
         return self._names
 
 
@@ -166,8 +166,16 @@ def write_synced(path: Path, value: Message) -> None:
 
 def _loaded(path: Path) -> Message | None:
     try:
-        return as_object(json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError):
+        return as_object(_json(path.read_bytes()))
+    except FileNotFoundError:
+        return None
+
+
+def _json(text: bytes) -> object:
+    """Return what a text says; None: it was damaged, and says nothing."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return None
 
 

@@ -327,15 +327,19 @@ class Parser:
             return
         up = grammar.VENDOR_UP.match(found[2]) is not None
         self._vendors.append(Vendor(found[1], up))
+        self._require_block()
         vendors = self._blocks[-1].vendors
         vendors[found[1]] = vendors.get(found[1], False) or up
+
+    def _require_block(self) -> None:
+        if not self._blocks:  # the beginning of the text is not there
+            self._missing = True
+            self._blocks.append(_Block("", 0))
 
     # --------------------------------------------------------------- features
     def _open_feature(self, header: grammar.Header) -> None:
         self._close_feature()
-        if not self._blocks:  # the beginning of the text is not there
-            self._missing = True
-            self._blocks.append(_Block("", 0))
+        self._require_block()
         self._part = _Part.FEATURES
         self._blocks[-1].features += 1
         self._header, self._last, self._vendor = header, _Last.HEADER, None
