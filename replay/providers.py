@@ -221,6 +221,11 @@ class SimulatedProvider:
         """Be another from now on: prices, templates, numbers."""
         self._stock.redescribe(description)
 
+    @property
+    def behaviour(self) -> Behaviour:
+        """How it behaves now."""
+        return self._stock.does
+
     def behave(self, behaviour: Behaviour) -> None:
         """Do otherwise from now on."""
         self._stock.does = behaviour

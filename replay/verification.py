@@ -106,6 +106,13 @@ def round_mismatch(entry: RecordedRound, session: int) -> Mismatch | None:
     raise AssertionError("texts that differ are of different values")
 
 
+def differences(
+    one: object, other: object
+) -> Iterator[tuple[str, str | None, str | None, str | None]]:
+    """Yield where two documents differ: the path, the job that it is about, and what stands there in each; None: nothing."""
+    yield from _differences(one, other, "", None)
+
+
 def _decisions(decisions: tuple[Decision, ...]) -> str:
     return Decisions.of(*decisions).model_dump_json(include={"decisions"})
 
