@@ -36,6 +36,8 @@ from xce.domain.formats.observation import Observation
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
+    AlertEntry,
+    AlertPage,
     Bookings,
     Costs,
     DecisionEntry,
@@ -69,6 +71,7 @@ from xce.domain.formats.rest import (
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Catalog, Snapshot
+from xce.domain.formats.standing import Standing, StandingReport
 
 F = TypeVar("F", bound=Format)
 
@@ -252,6 +255,10 @@ class Client:
         report = ObservationReport(observations=tuple(observations))
         self._call("PUT", "/v1/observations", content=report.to_json())
 
+    def report_standing(self, report: StandingReport) -> None:
+        """Tell how far budgets are used, and which losses are not believed yet."""
+        self._call("PUT", "/v1/standing", content=report.to_json())
+
     # ---------------------------------------------------------------- questions
     def status(self) -> Status:
         """Return where the controller is."""
@@ -300,6 +307,14 @@ class Client:
     def decisions(self) -> Iterator[DecisionEntry]:
         """Yield the newest decisions, newest first."""
         return self._pages("/v1/decisions", DecisionPage)
+
+    def alerts(self) -> Iterator[AlertEntry]:
+        """Yield the alerts that are raised and the last that are over, the newest first."""
+        return self._pages("/v1/alerts", AlertPage)
+
+    def standing(self) -> Standing:
+        """Return how provisioners stand: budgets, and losses that are not believed yet."""
+        return self._get("/v1/standing", Standing)
 
     def site(self) -> SiteEntry:
         """Return what holds for the whole site."""

@@ -7,6 +7,7 @@ from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.snapshot import Template
 from xce.domain.ports import EventLog
+from xce.projections.alerts import Alerts
 from xce.projections.asks import RecentAsks
 from xce.projections.catalog import LiveCatalog
 from xce.projections.drains import Drains
@@ -32,6 +33,7 @@ class Projections:
         reasons: orphans, decisions, and what holds for the whole site.
         asks: hosts asked within the last day.
         failures: asks that failed one after the other.
+        alerts: what is alerted of, and who was told.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -45,6 +47,7 @@ class Projections:
         self.reasons = Reasons()
         self.asks = RecentAsks()
         self.failures = Failures()
+        self.alerts = Alerts()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -104,6 +107,7 @@ class Projections:
             "reasons": self.reasons,
             "asks": self.asks,
             "failures": self.failures,
+            "alerts": self.alerts,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

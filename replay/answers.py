@@ -1,16 +1,18 @@
 """What a provider answered, as lines of a recording: each new answer once, so that a poll that brings nothing new is no line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
-from xce.domain.errors import XceError
-from xce.domain.ports import Holding
+from xce.domain.errors import AdapterError
+from xce.domain.ports import Ask, GrantBack, Holding
 from xce.replay.recording import Line
+
+Answer = TypeVar("Answer")
 
 #: Calls whose last answer is remembered.
 _REMEMBERED: Final = 10_000
@@ -33,11 +35,25 @@ class Answers:
         self._last: dict[str, Line] = {}
         self._held: dict[tuple[str, str], Line] = {}
 
+    def of(self, call: Line, now: datetime, make: Callable[[], Answer]) -> Answer:
+        """Make a call, and record what it brings; an error is passed on.
+
+        Raises:
+            AdapterError: there is no answer.
+        """
+        try:
+            answer = make()
+        except AdapterError as error:
+            self.failed(call, error, now)
+            raise
+        self.answered(call, answer, now)
+        return answer
+
     def answered(self, call: Line, answer: object, now: datetime) -> None:
         """Record an answer, unless the same call had the same one before."""
         self._record(call, plain(answer), now)
 
-    def failed(self, call: Line, error: XceError, now: datetime) -> None:
+    def failed(self, call: Line, error: AdapterError, now: datetime) -> None:
         """Record that there was no answer."""
         self._record(call, {"error": error.code, "why": str(error)}, now)
 
@@ -63,6 +79,29 @@ class Answers:
         if len(self._last) > _REMEMBERED:
             del self._last[next(iter(self._last))]
         self._writer.answer(at=now, provider=self._provider, call=call, answer=document)
+
+
+def ask_call(ask: Ask) -> Line:
+    """Return an ask as it is recorded."""
+    return {"call": "ask", **plain(ask)}
+
+
+def status_call(provider_request_id: str) -> Line:
+    """Return the question where a request is, as it is recorded."""
+    return {"call": "status", "provider_request_id": provider_request_id}
+
+
+def give_back_call(return_id: str, machines: Iterable[str], grants: Iterable[GrantBack]) -> Line:
+    """Return a return as it is recorded."""
+    parts = [plain(one) for one in grants]
+    return {
+        "call": "give_back", "return_id": return_id, "machines": list(machines), "grants": parts,
+    }  # fmt: skip
+
+
+def return_status_call(return_id: str) -> Line:
+    """Return the question what became of a return, as it is recorded."""
+    return {"call": "return_status", "return_id": return_id}
 
 
 def plain(value: object) -> Line:

@@ -19,10 +19,13 @@ from xce.domain.formats.base import Format, Name, problems_of
 from xce.domain.formats.controller_config import ControllerConfig
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
+from xce.domain.formats.standing import StandingReport
 from xce.domain.values import natural_key
 
 T = TypeVar("T")
 
+#: A report of a provisioner that is older says nothing any more.
+STANDING_LIVES_S: Final = 300.0
 #: Longest idempotency key.
 KEY_MAX: Final = 128
 _KEY = re.compile(r"[!-~]{1,128}", re.ASCII)
@@ -41,11 +44,20 @@ class Board:
     hosts: frozenset[str] | None = None
     #: The newest look of each source at each resource.
     observations: dict[tuple[str, str], Observation] = field(
+    #: The newest report of each provisioner, and when it came, on the monotonic clock.
+    standing: dict[str, tuple[StandingReport, float]] = field(
+        default_factory=dict[str, tuple[StandingReport, float]]
+    )
         default_factory=dict[tuple[str, str], Observation]
     )
 
 
 @dataclass(frozen=True, slots=True)
+    def standing_at(self, elapsed_s: float) -> dict[str, StandingReport]:
+        """Return the reports of provisioners that are not too old."""
+        kept = dict(self.standing)
+        return {by: one for by, (one, at_s) in kept.items() if elapsed_s - at_s < STANDING_LIVES_S}
+
 class Service:
     """What every endpoint works on."""
 

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from xce.adapters.controller.live import LiveController
+from xce.domain.alerts.alert import AlertKind
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -58,6 +59,22 @@ class Metrics:
         )
         self._cost = Gauge("xce_cost_per_hour", "What lives costs per hour", registry=self.registry)
 
+        self._alerts = Gauge(
+            "xce_alerts", "Alerts that are raised", ("kind",), registry=self.registry
+        )
+        self._notices = Counter(
+            "xce_notices",
+            "Notices of alerts: delivered, refused, expired; failed: a try",
+            ("webhook", "outcome"),
+            registry=self.registry,
+        )
+        self._notices_waiting = Gauge(
+            "xce_notices_waiting",
+            "Notices that a webhook is still to be told",
+            ("webhook",),
+            registry=self.registry,
+        )
+
     def batch(self, orders: int, events: int, seconds: float) -> None:
         """A batch was appended."""
         self._batches.observe(orders)
@@ -73,6 +90,14 @@ class Metrics:
     def refusal(self, why: str) -> None:
         """A call was refused for who called."""
         self._refusals.labels(why).inc()
+
+    def notice(self, webhook: str, outcome: str) -> None:
+        """A notice was settled, or a try failed."""
+        self._notices.labels(webhook, outcome).inc()
+
+    def waiting(self, webhook: str, notices: int) -> None:
+        """So many notices wait for a webhook."""
+        self._notices_waiting.labels(webhook).set(notices)
 
     def text(self, live: LiveController | None) -> bytes:
         """Return all metrics, with those of the present state; None: of a standby, which has none."""
@@ -99,6 +124,9 @@ class Metrics:
         for total in totals:
             for part in ("owned", "borrowed", "in_flight", "returning"):
                 self._units.labels(total.name, part).set(getattr(total, part))
+        raised = live.read(lambda views: views.projections.alerts.raised())
+        for kind in AlertKind:
+            self._alerts.labels(kind).set(sum(1 for row in raised if row.kind is kind))
         session = live.feed.session
         self._cost.set(float(cost))
         self._position.set(live.feed.position)

@@ -1,6 +1,7 @@
 """Endpoints that change something: orders to the state machine, and what the scheduler posts."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final, cast
@@ -53,6 +54,7 @@ from xce.domain.formats.rest import (
 )
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
+from xce.domain.formats.standing import StandingReport
 
 _make_model: Final[Any] = create_model
 
@@ -300,6 +302,13 @@ async def report_observations(call: Call) -> Reply:
     return Reply(status=204)
 
 
+async def report_standing(call: Call) -> Reply:
+    """Tell how far budgets are used, and which losses are not believed yet. In memory; the newest report of each caller counts."""
+    report = StandingReport.from_json(call.body, "the body")
+    call.service.board.standing[call.caller.name] = report, time.monotonic()
+    return Reply(status=204)
+
+
 # ------------------------------------------------------------------------- table
 _PAUSE: Final = _body_of(PauseProvider, "provider")
 _RESUME: Final = _body_of(ResumeProvider, "provider")
@@ -348,6 +357,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("POST", "/v1/unfreeze", "Unfreeze the site", unfreeze, OrderAnswer, Unfreeze, Because, _KEY),
     Endpoint("PUT", "/v1/bookings", "Report bookings", report_bookings, OrderAnswer, ReportBookings, _BOOKINGS, _KEY),
     Endpoint("PUT", "/v1/observations", "Report observations", report_observations, None, Report.OBSERVATIONS, ObservationReport, ()),
+    Endpoint("PUT", "/v1/standing", "Report how a provisioner stands", report_standing, None, Report.STANDING, StandingReport, ()),
     Endpoint("PUT", "/v1/session", "Publish a session result", post_session, None, Report.SESSION, SessionResult, (), large=True),
     Endpoint("PUT", "/v1/snapshot", "Post a snapshot", post_snapshot, None, Report.SNAPSHOT, Snapshot, (), large=True),
 )  # fmt: skip

@@ -47,6 +47,9 @@ def changes_between(old: ControllerConfig, new: ControllerConfig) -> tuple[str, 
         if key == "shared":
             found += _pools(before[key], value)
             continue
+        if key == "alerts":  # an address may be a secret
+            found.append("alerts: changed (from the next start)")
+            continue
         later = "" if key in AT_ONCE else " (from the next start)"
         found.append(f"{key}: {_shown(before[key])} -> {_shown(value)}{later}")
     return tuple(found)

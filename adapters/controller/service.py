@@ -13,16 +13,20 @@ import structlog
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from xce.adapters.clock import SystemClock
 from xce.adapters.controller.access import Gate, read_tokens, require_name
+from xce.adapters.controller.alerts import WATCHMAN, Alerts, Surroundings, posters_of
 from xce.adapters.controller.app import COMMON_NAME, ControllerApp
-from xce.adapters.controller.calls import Service
+from xce.adapters.controller.calls import Board, Service
 from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
 from xce.adapters.controller.reload import apply, changes_between, declaration
-from xce.adapters.controller.turn import Turn
+from xce.adapters.controller.turn import Turn, name_of
 from xce.adapters.files import why_unread
 from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
+from xce.domain.alerts.alert import AlertKind
+from xce.domain.engine.commands import RaiseAlert
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.errors import InputError, PermanentError, TransientError, XceError
 from xce.domain.formats.controller_config import ControllerConfig, problems
@@ -130,6 +134,10 @@ class ControllerService:
         }
         self._gate = Gate(read_tokens(Path(config.tokens)), certificates)
         self._tls = None if config.tls is None else _tls_context(config)
+        self._posters = posters_of(config.alerts)
+        self._board = Board()
+        self._metrics = Metrics()
+        self._alerts: Alerts | None = None
         self._server: _Server | None = None
         self._app: ControllerApp | None = None
         self._turn: Turn | None = None
@@ -161,15 +169,17 @@ class ControllerService:
         config = self.config
         if self._source is not None and current_thread() is main_thread():
             signal.signal(signal.SIGHUP, self._hang_up)
-        metrics = Metrics()
+        metrics = self._metrics
         with open_log(config.log) as log:
             turn = self._turn = Turn(
-                log, config, metrics, on_primary=self._declare, on_end=self.stop
+                log, config, metrics, on_primary=self._take_up, on_end=self.stop
             )
             try:
                 turn.begin()
                 self._serve(turn, metrics)
             finally:
+                if self._alerts is not None:
+                    self._alerts.close()
                 turn.close()
         live = turn.live
         _LOG.info("stopped", position=turn.position)
@@ -218,13 +228,36 @@ class ControllerService:
         else:
             _LOG.info("configuration reloaded", changes=list(changes))
 
-    def _declare(self, live: LiveController) -> None:
+    def _take_up(self, live: LiveController) -> None:
+        """Do what a new primary does before anybody gives it an order."""
         for pool in self.config.shared:
             live.submit(CONFIGURATION, declaration(pool)).result()
+        settings, board, clock = self.config.alerts, self._board, SystemClock()
+        name, turn = name_of(self.config), self._turn
+        assert turn is not None, "it is this turn's primary"
+        if AlertKind.TAKEN_OVER in settings.kinds and (before := turn.before) is not None:
+            live.submit(
+                WATCHMAN,
+                RaiseAlert(
+                    AlertKind.TAKEN_OVER,
+                    f"epoch {live.epoch}",
+                    f"{name} took the place of {before.name}, which did not end by itself",
+                ),
+            ).result()
+        around = Surroundings(
+            live=live,
+            name=name,
+            pools=lambda: self.config.shared,
+            standing=lambda: board.standing_at(clock.elapsed_s()),
+            watch=self._metrics,
+            clock=clock,
+        )
+        self._alerts = Alerts(around, settings, self._posters)
+        self._alerts.start()
 
     def _serve(self, turn: Turn, metrics: Metrics) -> None:
         config = self.config
-        self._app = app = ControllerApp(Service(turn, config), self._gate, metrics)
+        self._app = app = ControllerApp(Service(turn, config, self._board), self._gate, metrics)
         uvicorn_config = uvicorn.Config(
             app.asgi(),
             host=config.listen.host,

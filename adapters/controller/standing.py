@@ -1,10 +1,16 @@
 """Endpoints that read what stands out: hosts that drain, things that nobody owns, decisions, the freeze."""
 
+import time
+from collections.abc import Mapping
 from typing import Final
 
 from xce.adapters.controller.calls import CURSOR, LIMIT, Call, Endpoint, Reply
+from xce.adapters.controller.live import Views
+from xce.domain.alerts.alert import AlertState
 from xce.domain.engine.authorisation import Question
 from xce.domain.formats.rest import (
+    AlertEntry,
+    AlertPage,
     DecisionEntry,
     DecisionPage,
     DrainEntry,
@@ -13,6 +19,8 @@ from xce.domain.formats.rest import (
     OrphanPage,
     SiteEntry,
 )
+from xce.domain.formats.standing import Standing
+from xce.projections.alerts import AlertRow
 from xce.projections.drains import DrainRow
 from xce.projections.reasons import DecisionRow, OrphanRow, SiteRow
 
@@ -46,6 +54,40 @@ async def decisions(call: Call) -> Reply:
 async def site(call: Call) -> Reply:
     """What holds for the whole site: the freeze switch, and which configurations the daemons work with."""
     return Reply(site_entry(call.live.read(lambda views: views.projections.reasons.site)))
+
+
+async def alerts(call: Call) -> Reply:
+    """Alerts that are raised, and the last that are over; by when they were raised, the newest first."""
+
+    def made(views: Views) -> list[AlertEntry]:
+        found = views.projections.alerts
+        waiting = {
+            webhook.name: {notice.position for notice in found.notices(webhook.name)}
+            for webhook in call.service.config.alerts.webhooks
+        }
+        return [_alert(row, waiting) for row in (*found.raised(), *found.over())]
+
+    items, following = call.page(call.live.read(made), lambda entry: str(_FAR - entry.position))
+    return Reply(AlertPage(items=items, next=following))
+
+
+async def standing(call: Call) -> Reply:
+    """How far budgets are used, and which losses are not believed yet, as each provisioner reported it within five minutes."""
+    return Reply(Standing(reports=call.service.board.standing_at(time.monotonic())))
+
+
+def _alert(row: AlertRow, waiting: Mapping[str, set[int]]) -> AlertEntry:
+    return AlertEntry(
+        id=row.id,
+        position=row.position,
+        kind=row.kind,
+        subject=row.subject,
+        state=AlertState.RAISED if row.cleared is None else AlertState.CLEARED,
+        text=row.text,
+        raised_at=row.raised,
+        cleared_at=row.cleared,
+        not_told=tuple(name for name, positions in waiting.items() if row.position in positions),
+    )
 
 
 def drain_entry(row: DrainRow) -> DrainEntry:
@@ -86,5 +128,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "/v1/drains", "Drains", drains, DrainPage, Question.DRAINS, None, _PAGED),
     Endpoint("GET", "/v1/orphans", "Orphans", orphans, OrphanPage, Question.ORPHANS, None, _PAGED),
     Endpoint("GET", "/v1/decisions", "Decisions", decisions, DecisionPage, Question.DECISIONS, None, _PAGED),
+    Endpoint("GET", "/v1/alerts", "Alerts", alerts, AlertPage, Question.ALERTS, None, _PAGED),
+    Endpoint("GET", "/v1/standing", "How provisioners stand", standing, Standing, Question.STANDING),
     Endpoint("GET", "/v1/site", "What holds for the whole site", site, SiteEntry, Question.STATUS),
 )  # fmt: skip

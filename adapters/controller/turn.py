@@ -12,6 +12,7 @@ from xce.adapters.controller.errors import NotPrimaryError
 from xce.adapters.controller.live import LiveController, LiveSettings, Watch
 from xce.adapters.store.election import Role
 from xce.adapters.store.log import StoredLog
+from xce.adapters.store.seat import Sign
 from xce.adapters.store.snapshots import SnapshotKeeper, open_follower
 from xce.adapters.store.standby import Standby
 from xce.domain.formats.controller_config import ControllerConfig
@@ -19,6 +20,11 @@ from xce.domain.formats.controller_config import ControllerConfig
 _LOG = structlog.get_logger("xce.controller")
 #: Looks of a standby between two lines in the log about the same trouble.
 _LOOKS: Final = 100
+
+
+def name_of(config: ControllerConfig) -> str:
+    """Return the name of this controller, for people."""
+    return config.name or f"{socket.gethostname()}/{os.getpid()}"
 
 
 class Turn:
@@ -57,7 +63,7 @@ class Turn:
         self._standby = Standby(
             log,
             open_follower(log, config.templates),
-            name=config.name or f"{socket.gethostname()}/{os.getpid()}",
+            name=name_of(config),
             url=config.url or "",
             detection_s=config.detection.total_seconds(),
         )
@@ -97,6 +103,11 @@ class Turn:
     def live(self) -> LiveController | None:
         """The controller of this process; None: it stands by."""
         return self._live
+
+    @property
+    def before(self) -> Sign | None:
+        """Who was the primary before this one and did not end by itself; None: whoever it was did."""
+        return self._standby.before
 
     @property
     def position(self) -> int:

@@ -60,6 +60,8 @@ class Election:
         self.role = Role.STANDBY
         #: Of this primary; 0: it never was one.
         self.epoch = 0
+        #: Who had the seat before this primary and did not leave it; None: whoever it was has ended by itself.
+        self.before: Sign | None = None
         #: Who sits there, as last seen; None: nobody.
         self.primary: Sign | None = None
         self._seen_at_s = monotonic()
@@ -134,6 +136,7 @@ class Election:
             self._seat.close()
             raise
         self.epoch = epoch
+        self.before = before
         self.role = Role.PRIMARY
         self.primary = self._seat.sign()
         self._sent_at_s = sent_at_s

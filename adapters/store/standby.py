@@ -91,6 +91,11 @@ class Standby:
         return self._election.primary
 
     @property
+    def before(self) -> Sign | None:
+        """Who had the seat before this primary and did not leave it; None: whoever it was has ended by itself."""
+        return self._election.before
+
+    @property
     def leads(self) -> bool:
         """Whether this is the primary by its own clock: what it shows may be out of date otherwise."""
         return self._election.leads

@@ -30,6 +30,8 @@ class Question(StrEnum):
     DECISIONS = "read-decisions"
     SESSION = "read-session"
     SNAPSHOT = "read-snapshot"
+    ALERTS = "read-alerts"
+    STANDING = "read-standing"
     EVENTS = "read-events"
     STREAM = "follow-stream"
     METRICS = "read-metrics"
@@ -41,6 +43,7 @@ class Report(StrEnum):
     SESSION = "publish-session"
     SNAPSHOT = "post-snapshot"
     OBSERVATIONS = "report-observations"
+    STANDING = "report-standing"
 
 
 Action = type[Command] | Question | Report
@@ -98,9 +101,13 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.Unfreeze: _ADMIN,
     c.RecordConfiguration: _ADMIN,
     Report.SESSION: _SCHEDULER,
+    c.RaiseAlert: _ADMIN,
+    c.ClearAlert: _ADMIN,
+    c.RecordTold: _ADMIN,
     Report.SNAPSHOT: _SCHEDULER,
     Report.OBSERVATIONS: _PROVISIONER,
     Question.STATUS: _ALL,
+    Report.STANDING: _PROVISIONER,
     Question.REQUESTS: _ALL,
     Question.INSTANCES: _ALL,
     Question.GRANTS: _ALL,
@@ -118,6 +125,8 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     Question.SESSION: _ALL - {Role.OBSERVER},
     Question.SNAPSHOT: _ALL - {Role.OBSERVER},
     Question.EVENTS: _ALL - {Role.OBSERVER},
+    Question.ALERTS: _ALL - {Role.OBSERVER},
+    Question.STANDING: _ALL - {Role.OBSERVER},
     Question.STREAM: _ALL - {Role.OBSERVER},
     Question.METRICS: _ALL,
 }

@@ -9,6 +9,8 @@ from typing import Annotated, Final, get_args
 
 from pydantic import Field
 
+from xce.domain.alerts.alert import AlertKind
+from xce.domain.alerts.webhook import Outcome
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
@@ -458,6 +460,35 @@ Command = (
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
     | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
+# ------------------------------------------------------------------------ alerts
+@dataclass(frozen=True, slots=True)
+class RaiseAlert:
+    """Something is not as it should be; while it is raised already, nothing happens."""
+
+    kind: AlertKind
+    subject: Name
+    text: Why
+
+
+@dataclass(frozen=True, slots=True)
+class ClearAlert:
+    """It is over; an alert that is not raised stays as it is."""
+
+    kind: AlertKind
+    subject: Name
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTold:
+    """A webhook was told of an alert's event at a position, and of all before, or will never be."""
+
+    webhook: Name
+    position: Amount
+    outcome: Outcome
+    why: Why
+
+
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
     | RecordEvidence
     | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration
@@ -469,6 +500,7 @@ COMMANDS: Final[tuple[type[Command], ...]] = get_args(Command)
 
 def command_name(command: type[Command]) -> str:
     """Return what a command is called outside the code: ``open-request``."""
+    | RaiseAlert | ClearAlert | RecordTold
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in command.__name__).removeprefix(
         "-"
     )

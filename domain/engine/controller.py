@@ -17,8 +17,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from xce.domain.engine import alerting, drains, handling, site
 from xce.domain.engine import commands as c
-from xce.domain.engine import drains, handling, site
 from xce.domain.engine.authorisation import require_command
 from xce.domain.engine.commands import Command, command_name
 from xce.domain.engine.handling import Stamp
@@ -304,6 +304,8 @@ class Controller:
             ):  # fmt: skip
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)
+            case c.RaiseAlert() | c.ClearAlert() | c.RecordTold():
+                alerting.alert(space, command, stamp)
                 handling.grant(space, command, stamp, occupied)
             case c.RecordDecision():
                 handling.decision(space, command, stamp)

@@ -20,6 +20,8 @@ EVIDENCE: Final = "evidence"
 DRAIN: Final = "drain"
 SITE: Final = "site"
 CONFIGURATION: Final = "configuration"
+ALERT: Final = "alert"
+WEBHOOK: Final = "webhook"
 
 
 def provider_id(provider: str) -> str:
@@ -90,6 +92,16 @@ def site_id() -> str:
 def configuration_id(daemon: str) -> str:
     """Return the id of the configuration of a daemon, by its name."""
     return f"{CONFIGURATION}:{daemon}"
+
+
+def alert_id(kind: str, subject: str) -> str:
+    """Return the id of an alert by its kind and what it is about."""
+    return f"{ALERT}:{kind}/{subject}"
+
+
+def webhook_id(webhook: str) -> str:
+    """Return the id of a webhook, by its name in the configuration."""
+    return f"{WEBHOOK}:{webhook}"
 
 
 def kind_of(aggregate_id: str) -> str:

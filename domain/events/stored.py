@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 
 from pydantic import ValidationError
 
+from xce.domain.alerts.alert import Alert
+from xce.domain.alerts.webhook import Webhook
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.base import Aggregate, DomainEvent
 from xce.domain.formats.base import problems_of
@@ -47,6 +49,8 @@ AGGREGATES: Final[tuple[type[Aggregate[Any]], ...]] = (
     Refusals,
     Site,
     Configuration,
+    Alert,
+    Webhook,
 )
 
 Decode = Callable[[bytes], DomainEvent]

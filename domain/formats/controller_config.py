@@ -6,6 +6,8 @@ from typing import Annotated, Final
 from pydantic import Field, StrictBool, StrictInt
 
 from xce.domain.engine.messages import Role
+from xce.domain.formats.alert_settings import AlertSettings
+from xce.domain.formats.alert_settings import problems as alert_problems
 from xce.domain.formats.base import Duration, Format, Name
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.snapshot import Template
@@ -109,6 +111,7 @@ class ControllerConfig(Format):
         default=(),
         description="static parts of the catalog; they win over a provider's description",
     )
+    alerts: AlertSettings = AlertSettings()
     request_log: StrictBool = Field(default=True, description="one line a call in the log")
 
 
@@ -126,6 +129,7 @@ def problems(config: ControllerConfig) -> list[tuple[tuple[str | int, ...], str]
         found.append((("tls", "clients"), "client certificates need tls.client_ca"))
     if config.leases.minimum > config.leases.maximum:
         found.append((("leases", "minimum"), "is longer than leases.maximum"))
+    found += alert_problems(config.alerts)
     for length, place in (
         (config.leases.minimum, ("leases", "minimum")),
         (config.limits.stream_stall, ("limits", "stream_stall")),

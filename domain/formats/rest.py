@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 
+from xce.domain.alerts.alert import AlertKind, AlertState
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
 from xce.domain.formats.config import SharedPool
@@ -238,6 +239,29 @@ class DecisionPage(Format):
     """The newest decisions, newest first; the log has older ones."""
 
     items: tuple[DecisionEntry, ...]
+    next: str | None = Field(description="cursor of the next page; null: this is the last")
+
+
+class AlertEntry(Format):
+    """Something that is, or was, not as it should be."""
+
+    id: str = Field(description="KIND/SUBJECT")
+    position: Count = Field(description="of the event that raised it")
+    kind: AlertKind
+    subject: Name
+    state: AlertState
+    text: str
+    raised_at: Time
+    cleared_at: Time | None = Field(description="null: it is not over")
+    not_told: tuple[Name, ...] = Field(
+        description="webhooks of the configuration that do not know yet that it was raised"
+    )
+
+
+class AlertPage(Format):
+    """Alerts, the newest first; the log has older ones."""
+
+    items: tuple[AlertEntry, ...]
     next: str | None = Field(description="cursor of the next page; null: this is the last")
 
 
