@@ -105,10 +105,10 @@ def _change(random: Random, container: Any, key: Any) -> None:
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
     inner: Any = ()
-    if isinstance(document, dict):
-        inner = list(cast("Any", document).items())
-    elif isinstance(document, list):
-        inner = list(enumerate(cast("Any", document)))
+    if hasattr(document, "items"):
+        inner = list(document.items())
+    elif hasattr(document, "append"):
+        inner = [(number, document[number]) for number in range(len(document))]
     for key, value in inner:
         yield document, key
         yield from _places(value)
