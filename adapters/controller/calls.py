@@ -42,22 +42,22 @@ class Board:
     snapshot_position: int = 0
     #: The hosts of that snapshot, by name; None: none was posted.
     hosts: frozenset[str] | None = None
-    #: The newest look of each source at each resource.
-    observations: dict[tuple[str, str], Observation] = field(
     #: The newest report of each provisioner, and when it came, on the monotonic clock.
     standing: dict[str, tuple[StandingReport, float]] = field(
         default_factory=dict[str, tuple[StandingReport, float]]
     )
+    #: The newest look of each source at each resource.
+    observations: dict[tuple[str, str], Observation] = field(
         default_factory=dict[tuple[str, str], Observation]
     )
 
-
-@dataclass(frozen=True, slots=True)
     def standing_at(self, elapsed_s: float) -> dict[str, StandingReport]:
         """Return the reports of provisioners that are not too old."""
         kept = dict(self.standing)
         return {by: one for by, (one, at_s) in kept.items() if elapsed_s - at_s < STANDING_LIVES_S}
 
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """What every endpoint works on."""
 

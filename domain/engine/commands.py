@@ -452,14 +452,6 @@ class RecordConfiguration:
     changes: tuple[Why, ...]
 
 
-Command = (
-    DescribeProvider | PauseProvider | ResumeProvider | DeclareShared | SetOwned | ReportBookings
-    | TakeLease | RenewLease | ReleaseLease
-    | OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
-    | SettleRequest
-    | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
-    | LoseInstance
-    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
 # ------------------------------------------------------------------------ alerts
 @dataclass(frozen=True, slots=True)
 class RaiseAlert:
@@ -489,9 +481,18 @@ class RecordTold:
     why: Why
 
 
+Command = (
+    DescribeProvider | PauseProvider | ResumeProvider | DeclareShared | SetOwned | ReportBookings
+    | TakeLease | RenewLease | ReleaseLease
+    | OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
+    | SettleRequest
+    | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
+    | LoseInstance
+    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
     | RecordEvidence
     | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration
+    | RaiseAlert | ClearAlert | RecordTold
 )  # fmt: skip
 
 #: All commands, in the order of the reference.
@@ -500,7 +501,6 @@ COMMANDS: Final[tuple[type[Command], ...]] = get_args(Command)
 
 def command_name(command: type[Command]) -> str:
     """Return what a command is called outside the code: ``open-request``."""
-    | RaiseAlert | ClearAlert | RecordTold
     return "".join(f"-{c.lower()}" if c.isupper() else c for c in command.__name__).removeprefix(
         "-"
     )

@@ -304,9 +304,9 @@ class Controller:
             ):  # fmt: skip
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)
+                handling.grant(space, command, stamp, occupied)
             case c.RaiseAlert() | c.ClearAlert() | c.RecordTold():
                 alerting.alert(space, command, stamp)
-                handling.grant(space, command, stamp, occupied)
             case c.RecordDecision():
                 handling.decision(space, command, stamp)
             case c.RecordEvidence():
