@@ -111,9 +111,7 @@ def round_changes(before: PolicyInput, after: PolicyInput, *, demand: bool) -> R
 def _other(
     before: tuple[AnyFormat, ...], after: tuple[AnyFormat, ...]
 ) -> tuple[AnyFormat, ...] | None:
-    if before is after or (len(before) == len(after) and all(map(is_same, before, after))):
-        return None
-    return after
+    return None if is_same(before, after) else after
 
 
 def _entries(

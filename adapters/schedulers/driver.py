@@ -31,7 +31,7 @@ from xce.domain.formats.snapshot_check import contradictions
 from xce.domain.ports import SchedulerSource
 from xce.domain.provisioning.instance import GONE
 from xce.domain.scheduling.plans import Allocator
-from xce.domain.scheduling.session import run_session
+from xce.domain.scheduling.series import Series
 
 #: Waits this long after a failure, at most.
 BACK_OFF_MAX_S: Final = 30.0
@@ -75,6 +75,7 @@ class LiveScheduler:
         self._allocators = allocators
         self._recorder = recorder
         self._memory = SchedulerMemory()
+        self._series = Series()
         self._gone: dict[str, bool] = {}
         self._said: str | None = None
         self._stopped = False
@@ -138,7 +139,7 @@ class LiveScheduler:
             return None
         begun = self._clock.elapsed_s()
         try:
-            result = run_session(
+            snapshot, result = self._series.run(
                 snapshot, trace=self._config.trace, allocators=self._allocators(snapshot)
             )
         except InputError as error:
