@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from xce.adapters.cli import compare, faults, sim_run, terminal
+from xce.adapters.cli import compare, faults, repl, sim_run, terminal
 from xce.adapters.cli.simulate import new_log, new_recording, render, simulate
 from xce.adapters.files import require_place, write_file
 from xce.adapters.report.page import write_report
@@ -24,6 +24,9 @@ app.command(
     "compare",
     epilog="Example: xce sim compare examples/small.yaml --workload examples/small.swf --vary policy.minimum_hold=10min,1h",
 )(compare.command)
+app.command("repl", epilog="Example: xce sim repl examples/scenarios/an-evening-with-trouble.yaml")(
+    repl.command
+)
 app.command("faults", epilog="Example: xce sim faults --seed 7 --runs 100")(faults.command)
 
 

@@ -1,0 +1,1 @@
+"""The prompt of the simulator: commands in, answers out; no terminal, no file."""
