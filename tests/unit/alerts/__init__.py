@@ -1,0 +1,1 @@
+"""Alerts: what is raised, what is over, and who was told."""
