@@ -6,7 +6,7 @@ asked for again without doing it again.
 
 import json
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,6 +33,7 @@ from xce.domain.errors import (
 )
 from xce.domain.formats.base import Format
 from xce.domain.formats.observation import Observation
+from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
@@ -65,6 +66,7 @@ from xce.domain.formats.rest import (
     SharedEntry,
     SharedPage,
     SiteEntry,
+    SpentPeriods,
     Status,
     Supply,
 )
@@ -328,9 +330,16 @@ class Client:
         """Return what could be obtained, and what is on its way."""
         return self._get("/v1/catalog", Catalog)
 
-    def supply(self) -> Supply:
-        """Return catalog, shared resources, inventory, providers and leases, all of it at one position."""
-        return self._get("/v1/supply", Supply)
+    def spent(self, period: Period, zone: str = "UTC") -> SpentPeriods:
+        """Return what was spent in each day or month, by the clocks of a time zone."""
+        return self._get(f"/v1/spent?period={period}&zones={quote(zone)}", SpentPeriods)
+
+    def supply(self, zones: Sequence[str] = ()) -> Supply:
+        """Return catalog, shared resources, inventory, providers and leases, all of it at one position; and what was spent today and
+        this month in time zones.
+        """
+        named = f"?zones={quote(','.join(zones))}" if zones else ""
+        return self._get(f"/v1/supply{named}", Supply)
 
     def bookings(self) -> Bookings:
         """Return what is in use of shared resources."""

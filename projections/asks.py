@@ -14,8 +14,8 @@ from xce.domain.values import natural_key
 from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
 
-#: Provider, template and minute since 1970.
-_Key = tuple[str, str, int]
+#: Provider, template, project and minute since 1970.
+_Key = tuple[str, str, str | None, int]
 
 _MINUTE_S: Final = 60
 #: Older asks are shown by quarters of an hour, so that a whole day of them is a short list.
@@ -53,26 +53,30 @@ class RecentAsks(Projection):
         rather than too short.
         """
         merged: dict[_Key, AskRow] = {}
-        for (provider, template, minute), row in self._rows.items():
+        for (provider, template, project, minute), row in self._rows.items():
             age = now - row.asked_at
             if age >= LONGEST_RATE:
                 continue
             if age >= _RECENT:
                 minute -= minute % _COARSE
-            key = (provider, template, minute)
+            key = (provider, template, project, minute)
             known = merged.get(key)
             if known is None:
                 merged[key] = AskRow(row.hosts, row.asked_at)
             else:
                 known.hosts += row.hosts
                 known.asked_at = max(known.asked_at, row.asked_at)
-        keys = sorted(merged, key=lambda key: (key[2], natural_key(key[0]), natural_key(key[1])))
+        keys = sorted(
+            merged,
+            key=lambda key: (key[3], *map(natural_key, key[:2]), natural_key(key[2] or "")),
+        )
         return tuple(
             AskedEntry.model_construct(
                 provider=key[0],
                 template=key[1],
                 hosts=merged[key].hosts,
                 asked_at=merged[key].asked_at,
+                project=key[2],
             )
             for key in keys
         )
@@ -94,7 +98,7 @@ class RecentAsks(Projection):
         if event.kind is not Kind.HOST:
             return
         at = event.timestamp
-        key = (event.provider, event.item, int(at.timestamp()) // _MINUTE_S)
+        key = (event.provider, event.item, event.project, int(at.timestamp()) // _MINUTE_S)
         row = self._rows.get(key)
         if row is None:
             self._rows[key] = AskRow(event.amount, at)

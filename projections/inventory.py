@@ -77,6 +77,7 @@ class LiveInventory(Projection):
         self._on(Grant.ReturnAccepted, self._grant_return_accepted)
         self._on(Grant.ReturnConfirmed, self._grant_return_confirmed)
         self._on(Grant.ReturnRefused, self._grant_return_refused)
+        self._on(Grant.Extended, self._grant_extended)
         self._on(Grant.Lost, self._grant_lost)
 
     # -------------------------------------------------------------------- views
@@ -171,6 +172,7 @@ class LiveInventory(Projection):
             asked_position=position,
             deadline=event.deadline,
             price=event.price_per_hour,
+            project=event.project,
         )
         self._count_request(row, 0)
 
@@ -258,6 +260,7 @@ class LiveInventory(Projection):
             granted_at=event.timestamp,
             hold_until=event.hold_until,
             price=event.price_per_hour,
+            project=event.project,
         )
         _add(self.hosts_of, (event.provider, event.template), 1)
         self._touch()
@@ -314,6 +317,7 @@ class LiveInventory(Projection):
             hold_until=event.hold_until,
             expires_at=event.expires_at,
             price=event.price_per_hour,
+            project=event.project,
         )
         _add(self.units_of, (event.provider, event.resource), event.amount)
         self._touch()
@@ -342,6 +346,12 @@ class LiveInventory(Projection):
         del row.returns[event.return_id]
         row.accepted.pop(event.return_id, None)
         self._rest(row)
+
+    def _grant_extended(self, event: Grant.Extended, position: int) -> None:
+        row = self._grants[name_of(event.originator_id)]
+        row.expires_at, row.renewed_at = event.expires_at, event.timestamp
+        row.touch()
+        self._touch()
 
     def _grant_lost(self, event: Grant.Lost, position: int) -> None:
         row = self._grants[name_of(event.originator_id)]

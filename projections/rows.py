@@ -30,6 +30,7 @@ class RequestRow:
     asked_position: int
     deadline: datetime
     price: Decimal | None
+    project: str | None = None
     state: RequestState = RequestState.INTENDED
     granted: int = 0
     failed: int = 0
@@ -70,6 +71,7 @@ class RequestRow:
                 asked_position=self.asked_position,
                 deadline=self.deadline,
                 price_per_hour=self.price,
+                project=self.project,
                 provider_request_id=self.theirs,
                 settled=self.settled,
             )
@@ -93,6 +95,7 @@ class InstanceRow:
     granted_at: datetime
     hold_until: datetime | None
     price: Decimal | None
+    project: str | None = None
     state: InstanceState = InstanceState.STARTING
     host: str | None = None
     joined_at: datetime | None = None
@@ -116,6 +119,7 @@ class InstanceRow:
                 joined_at=self.joined_at,
                 hold_until=self.hold_until,
                 price_per_hour=self.price,
+                project=self.project,
                 return_id=self.return_id,
                 provider_return_id=self.provider_return_id,
             )
@@ -144,6 +148,8 @@ class GrantRow:
     hold_until: datetime | None
     expires_at: datetime | None
     price: Decimal | None
+    project: str | None = None
+    renewed_at: datetime | None = None
     state: GrantState = GrantState.ACTIVE
     returned: int = 0
     returns: dict[str, int] = field(default_factory=dict[str, int])
@@ -165,7 +171,9 @@ class GrantRow:
                 granted_at=self.granted_at,
                 hold_until=self.hold_until,
                 expires_at=self.expires_at,
+                renewed_at=self.renewed_at,
                 price_per_hour=self.price,
+                project=self.project,
                 return_id=(first := next(iter(self.returns), None)),
                 provider_return_id=None if first is None else self.accepted.get(first),
             )

@@ -1,17 +1,20 @@
 """What everything cost so far, and what it costs per hour now.
 
 A host costs from its grant to its confirmed end, a unit from its grant until the lender has it back; in the units its provider
-bills. An unknown price is not zero: what has none is counted beside the cost.
+bills. An unknown price is not zero: what has none is counted beside the cost. By day and month it counts when it falls due: each
+paid unit when it begins.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from xce.domain.events.base import DomainEvent
+from xce.domain.formats.periods import Period, Spent, SpentLine
 from xce.domain.formats.provider import Billing, Kind
 from xce.domain.policy import money
 from xce.domain.policy.billing import billed
@@ -20,9 +23,11 @@ from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
 from xce.domain.values import natural_key
 from xce.projections.kept import Keeper, Pairs
+from xce.projections.ledger import DAY_S, Account, Ledger, Paid, Use
 from xce.projections.projection import Projection, State
 
 _SECOND: Final = timedelta(seconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Key = tuple[str, Kind, str]
 
@@ -73,7 +78,17 @@ class _Live:
     price: int | None
     since: datetime
     billing: Billing
+    project: str | None = None
     returns: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def account(self) -> Account:
+        """Whom it counts for."""
+        return (*self.key, self.project)
+
+    def use(self, amount: int, until: datetime | None) -> Use:
+        """Return the use of a part of it."""
+        return Use(amount, self.price, self.billing, self.since, until)
 
 
 @dataclass(slots=True)
@@ -81,6 +96,7 @@ class _Kept:
     ended: Pairs[_Key, _Ended]
     live: dict[str, _Live]
     billing: dict[str, Billing]
+    ledger: Ledger
 
 
 _KEEPER: Final = Keeper(_Kept)
@@ -94,6 +110,7 @@ class Spending(Projection):
         self._ended: dict[_Key, _Ended] = {}
         self._live: dict[str, _Live] = {}
         self._billing: dict[str, Billing] = {}
+        self._ledger = Ledger()
         self._on(Provider.Described, self._described)
         self._on(Instance.Granted, self._instance_granted)
         self._on(Instance.Returned, self._all_ended)
@@ -123,6 +140,45 @@ class Spending(Projection):
         """Return what everything that lives and has a known price costs per hour."""
         return reduce(money.plus, (line.per_hour for line in self._of(provider, now)), money.ZERO)
 
+    def spent(self, period: Period, zone: str, now: datetime) -> Spent:
+        """Return what was spent since the day or month of ``now`` began; its costs are rounded up to the millionth."""
+        start = period.start(now, zone)
+        found: dict[Account, Paid] = {}
+        for account, paid in self._ledger.since(start):
+            found.setdefault(account, Paid()).add(paid)
+        for part in self._live.values():
+            found.setdefault(part.account, Paid()).add(part.use(part.amount, None).paid(start, now))
+        return Spent(period=period, zone=zone, since=start, lines=_lines(found))
+
+    def this_far(self, zones: Iterable[str], now: datetime) -> tuple[Spent, ...]:
+        """Return what was spent today and this month, by the clocks of each zone."""
+        return tuple(self.spent(period, zone, now) for zone in zones for period in Period)
+
+    def periods(self, period: Period, zone: str, now: datetime) -> tuple[Spent, ...]:
+        """Return what was spent in each day or month, the oldest first; none of those without costs.
+
+        What ended over a month ago is known by days of UTC only; it counts by their dates.
+        """
+        exact_from = _EPOCH + self._ledger.exact_from * timedelta(seconds=DAY_S)
+        found: dict[datetime, dict[Account, Paid]] = {}
+        starts: dict[datetime, datetime] = {}
+        for account, at, paid in self._ledger.rows():
+            if at not in starts:
+                starts[at] = period.start(_noon(at, zone) if at < exact_from else at, zone)
+            found.setdefault(starts[at], {}).setdefault(account, Paid()).add(paid)
+        for part in self._live.values():
+            use = part.use(part.amount, None)
+            start = period.start(part.since, zone)
+            while start <= now:
+                end = period.end(start, zone)
+                paid = use.paid(start, min(end, now))
+                found.setdefault(start, {}).setdefault(part.account, Paid()).add(paid)
+                start = end
+        return tuple(
+            Spent(period=period, zone=zone, since=start, lines=_lines(found[start]))
+            for start in sorted(found)
+        )
+
     def _of(self, provider: str | None, now: datetime) -> Iterator[SpendingLine]:
         return (line for line in self.lines(now) if provider in (None, line.provider))
 
@@ -134,15 +190,25 @@ class Spending(Projection):
                 for key, row in self._ended.items()
             },
             "live": {
-                name: (row.key, row.amount, row.price, row.since, row.billing, dict(row.returns))
+                name: (
+                    row.account,
+                    row.amount,
+                    row.price,
+                    row.since,
+                    row.billing,
+                    dict(row.returns),
+                )
                 for name, row in self._live.items()
             },
             "billing": dict(self._billing),
+            "quarters": {account: dict(rows) for account, rows in self._ledger.quarters.items()},
+            "days": {account: dict(rows) for account, rows in self._ledger.days.items()},
+            "exact": {"from": self._ledger.exact_from},
         }
 
     def keep(self) -> bytes:
         """Return all that was folded as JSON, for ``resume``."""
-        return _KEEPER.dump(_Kept(self._ended, self._live, self._billing))
+        return _KEEPER.dump(_Kept(self._ended, self._live, self._billing, self._ledger))
 
     def resume(self, kept: bytes) -> None:
         """Stand where ``keep`` was called."""
@@ -150,6 +216,7 @@ class Spending(Projection):
         self._ended = parts.ended
         self._live = parts.live
         self._billing = parts.billing
+        self._ledger = parts.ledger
 
     # -------------------------------------------------------------------- folds
     def _described(self, event: Provider.Described, position: int) -> None:
@@ -157,19 +224,22 @@ class Spending(Projection):
 
     def _instance_granted(self, event: Instance.Granted, position: int) -> None:
         key = (event.provider, Kind.HOST, event.template)
-        self._start(event, key, 1, event.price_per_hour, event.billing)
+        self._start(event, key, 1, event.billing)
 
     def _grant_granted(self, event: Grant.Granted, position: int) -> None:
         key = (event.provider, Kind.COUNTABLE, event.resource)
         billing = self._billing.get(event.provider) or Billing()
-        self._start(event, key, event.amount, event.price_per_hour, billing)
+        self._start(event, key, event.amount, billing)
 
     def _start(
-        self, event: DomainEvent, key: _Key, amount: int, price: Decimal | None, billing: Billing
+        self, event: Instance.Granted | Grant.Granted, key: _Key, amount: int, billing: Billing
     ) -> None:
         self._ended.setdefault(key, _Ended())
+        price = event.price_per_hour
         millionths = None if price is None else int(price.scaleb(6))
-        self._live[event.originator_id] = _Live(key, amount, millionths, event.timestamp, billing)
+        self._live[event.originator_id] = _Live(
+            key, amount, millionths, event.timestamp, billing, event.project
+        )
 
     def _return_started(self, event: Grant.ReturnStarted, position: int) -> None:
         self._live[event.originator_id].returns[event.return_id] = event.amount
@@ -187,6 +257,7 @@ class Spending(Projection):
 
     def _end(self, event: DomainEvent, part: _Live, amount: int) -> None:
         _add(self._ended[part.key], part, amount, event.timestamp)
+        self._ledger.enter(part.account, part.use(amount, event.timestamp))
         part.amount -= amount
         if not part.amount:
             del self._live[event.originator_id]
@@ -222,6 +293,29 @@ def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> Spendin
         per_hour=_millionths(per_hour),
         unpriced=row.unpriced,
     )
+
+
+def _lines(found: Mapping[Account, Paid]) -> tuple[SpentLine, ...]:
+    accounts = sorted(
+        (account for account, paid in found.items() if paid.cost or paid.unpriced),
+        key=lambda account: (*map(natural_key, account[:3]), natural_key(account[3] or "")),
+    )
+    return tuple(
+        SpentLine(
+            provider=account[0],
+            kind=account[1],
+            item=account[2],
+            project=account[3],
+            cost=_millionths(-(-found[account].cost // 3600)),
+            unpriced=found[account].unpriced,
+        )
+        for account in accounts
+    )
+
+
+def _noon(at: datetime, zone: str) -> datetime:
+    """Return the middle of the zone's own day of the same date."""
+    return datetime(at.year, at.month, at.day, 12, tzinfo=ZoneInfo(zone))
 
 
 def _rounded(dividend: int, divisor: int) -> int:

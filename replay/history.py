@@ -37,6 +37,7 @@ class HostUse:
     slots: int = 0
     joined_at: datetime | None = None
     trouble: str | None = None
+    project: str | None = None
 
     def used(self, now: datetime) -> timedelta:
         """Return how long it existed, up to ``now`` if it still does."""
@@ -66,6 +67,7 @@ class GrantUse:
     hold_until: datetime | None
     parts: list[tuple[datetime, int]] = field(default_factory=list[tuple[datetime, int]])
     lost: int = 0
+    project: str | None = None
     pending: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -169,6 +171,7 @@ class History:
             self.hosts[name] = HostUse(
                 name, event.provider, event.template, event.price_per_hour, event.billing, at
             )
+            self.hosts[name].project = event.project
             return
         use = self.hosts[name]
         match event:
@@ -217,6 +220,7 @@ class History:
             self.grants[name] = GrantUse(
                 name, event.provider, event.resource, event.amount, event.price_per_hour, at, event.hold_until
             )  # fmt: skip
+            self.grants[name].project = event.project
             return
         use = self.grants[name]
         match event:

@@ -37,6 +37,7 @@ class Sessions:
         self._config = config
         self._settings = config.policy.settings()
         self._rated = any(budget.max_asked is not None for budget in config.policy.budgets)
+        self._zones = config.policy.zones()
         self._cluster = cluster
         self._shared = shared
         self._projections = projections
@@ -67,6 +68,7 @@ class Sessions:
             pauses=known.catalog.pauses(now),
             asked=known.asks.view(now) if self._rated else (),
             failures=known.failures.view(),
+            spent=known.spending.this_far(self._zones, now),
             shared=self._shared.terms(wants, now),
             settings=self._settings
             if not known.reasons.site.frozen

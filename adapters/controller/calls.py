@@ -19,6 +19,7 @@ from xce.domain.formats.base import Format, Name, problems_of
 from xce.domain.formats.controller_config import ControllerConfig
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
+from xce.domain.formats.simulated_provider import Zone
 from xce.domain.formats.standing import StandingReport
 from xce.domain.values import natural_key
 
@@ -26,12 +27,15 @@ T = TypeVar("T")
 
 #: A report of a provisioner that is older says nothing any more.
 STANDING_LIVES_S: Final = 300.0
+#: Time zones of one call.
+ZONES_MAX: Final = 16
 #: Longest idempotency key.
 KEY_MAX: Final = 128
 _KEY = re.compile(r"[!-~]{1,128}", re.ASCII)
 _TAG = re.compile(r'"(\d{1,15})"', re.ASCII)
 _NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 _NAME: Final[TypeAdapter[str]] = TypeAdapter(Name)
+_ZONES: Final[TypeAdapter[tuple[str, ...]]] = TypeAdapter(tuple[Zone, ...])
 
 
 @dataclass(slots=True)
@@ -161,6 +165,23 @@ class Call:
         if text not in (None, "true", "false"):
             raise RefusedCallError(f"{parameter}: wanted true or false")
         return default if text is None else text == "true"
+
+    def zones(self, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return the time zones of the query, each once.
+
+        Raises:
+            RefusedCallError: one is none, or they are too many.
+        """
+        text = self.query.get("zones")
+        if not text:
+            return default
+        names = tuple(dict.fromkeys(text.split(",")))
+        if len(names) > ZONES_MAX:
+            raise RefusedCallError(f"zones: wanted at most {ZONES_MAX}")
+        try:
+            return _ZONES.validate_python(names)
+        except ValidationError as error:
+            raise RefusedCallError(f"zones: {problems_of(error)[0].message}") from None
 
     def limit(self) -> int:
         """Return how many entries a page may have.

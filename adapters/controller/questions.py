@@ -4,8 +4,17 @@ import asyncio
 from importlib.metadata import version
 from typing import Any, Final
 
-from xce.adapters.controller.calls import CURSOR, LIMIT, Call, Endpoint, Parameter, Reply
+from xce.adapters.controller.calls import (
+    CURSOR,
+    LIMIT,
+    ZONES_MAX,
+    Call,
+    Endpoint,
+    Parameter,
+    Reply,
+)
 from xce.adapters.controller.live import Views
+from xce.adapters.controller.problems import RefusedCallError
 from xce.adapters.controller.standing import ENDPOINTS as STANDING
 from xce.adapters.controller.standing import drain_entry, site_entry
 from xce.domain.engine.authorisation import Question
@@ -13,6 +22,7 @@ from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.event_entry import event_entry
+from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.rest import (
@@ -32,6 +42,7 @@ from xce.domain.formats.rest import (
     RequestPage,
     SharedEntry,
     SharedPage,
+    SpentPeriods,
     Status,
     Supply,
 )
@@ -150,6 +161,24 @@ async def costs(call: Call) -> Reply:
     return Reply(call.live.read(made))
 
 
+async def spent(call: Call) -> Reply:
+    """What was spent in each day or month, by the clocks of a time zone; over a month ago by the dates of UTC."""
+    (zone,) = call.zones(("UTC",))[:1] or ("UTC",)
+    text = call.query.get("period", Period.DAY.value)
+    if text not in list(Period):
+        raise RefusedCallError("period: wanted day or month")
+    period = Period(text)
+
+    def made(views: Views) -> SpentPeriods:
+        return SpentPeriods(
+            position=views.projections.position,
+            now=views.now,
+            items=views.projections.spending.periods(period, zone, views.now),
+        )
+
+    return Reply(call.live.read(made))
+
+
 async def catalog(call: Call) -> Reply:
     """What could be obtained, and what is on its way: for a snapshot."""
     return Reply(call.live.read(lambda views: views.projections.catalog.view(views.now)))
@@ -157,12 +186,14 @@ async def catalog(call: Call) -> Reply:
 
 async def supply(call: Call) -> Reply:
     """Catalog, shared resources, inventory, providers and leases in one answer, all of it at one position."""
-    pools = call.service.config.shared
-    return Reply(call.live.read(lambda views: supply_of(views, pools)))
+    pools, zones = call.service.config.shared, call.zones()
+    return Reply(call.live.read(lambda views: supply_of(views, pools, zones)))
 
 
-def supply_of(views: Views, pools: tuple[SharedPool, ...] = ()) -> Supply:
-    """Return what a session and a policy round need."""
+def supply_of(
+    views: Views, pools: tuple[SharedPool, ...] = (), zones: tuple[str, ...] = ()
+) -> Supply:
+    """Return what a session and a policy round need; ``zones``: whose days and months have budgets."""
     projections = views.projections
     return Supply(
         position=projections.position,
@@ -178,6 +209,7 @@ def supply_of(views: Views, pools: tuple[SharedPool, ...] = ()) -> Supply:
         site=site_entry(projections.reasons.site),
         asked=projections.asks.view(views.now),
         failures=projections.failures.view(),
+        spent=projections.spending.this_far(zones, views.now),
         pools=pools,
     )
 
@@ -417,6 +449,21 @@ def _lease(row: LeaseRow, left_s: float | None) -> LeaseEntry:
 
 
 _PAGED: Final = (LIMIT, CURSOR)
+_PERIOD: Final = Parameter(
+    "period",
+    "query",
+    "day or month",
+    {"type": "string", "enum": ["day", "month"], "default": "day"},
+)
+_ZONE: Final = Parameter(
+    "zones", "query", "a time zone, such as Europe/Berlin", {"type": "string", "default": "UTC"}
+)
+_ZONES: Final = Parameter(
+    "zones",
+    "query",
+    f"time zones, with commas between them, {ZONES_MAX} at most: `spent` is of today and this month by their clocks",
+    {"type": "string"},
+)
 _AFTER: Final = Parameter(
     "after",
     "query",
@@ -445,8 +492,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("GET", "/v1/leases/{provider:path}", "One lease", lease, LeaseEntry, Q.LEASES),
     *STANDING,
     Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
+    Endpoint("GET", "/v1/spent", "Costs by day or month", spent, SpentPeriods, Q.COSTS, None, (_PERIOD, _ZONE)),
     Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
-    Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY),
+    Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY, None, (_ZONES,)),
     Endpoint("GET", "/v1/observations", "Observations", observations, Observations, Q.OBSERVATIONS),
     Endpoint("GET", "/v1/bookings", "Bookings", bookings, Bookings, Q.BOOKINGS),
     Endpoint("GET", "/v1/session", "The newest session result", session, DemandMessage, Q.SESSION),

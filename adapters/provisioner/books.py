@@ -46,11 +46,14 @@ class Books(Protocol):
 class ClientBooks:
     """Fulfils ``Books`` over REST. One reading serves all that ask for it at about the same time."""
 
-    def __init__(self, client: Client, clock: SystemClock, *, good_for_s: float) -> None:
-        """Make it; a reading is used for ``good_for_s`` where nobody needs a newer one."""
+    def __init__(
+        self, client: Client, clock: SystemClock, *, good_for_s: float, zones: tuple[str, ...] = ()
+    ) -> None:
+        """Make it; a reading is used for ``good_for_s`` where nobody needs a newer one. ``zones``: whose days and months have budgets."""
         self._client = client
         self._clock = clock
         self._good_for_s = good_for_s
+        self._zones = zones
         self._lock = Lock()
         self._read_s = float("-inf")
         self._supply: Supply | None = None
@@ -61,7 +64,7 @@ class ClientBooks:
             now = self._clock.elapsed_s()
             oldest = max(not_before_s, now - self._good_for_s)
             if self._supply is None or self._read_s < oldest:
-                supply = self._client.supply()
+                supply = self._client.supply(self._zones)
                 self._supply, self._read_s = supply, now
             return self._supply
 

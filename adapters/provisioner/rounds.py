@@ -46,6 +46,16 @@ class NoWatch:
         """Nothing."""
 
 
+class Recorder(Protocol):
+    """Keeps rounds."""
+
+    def decided(
+        self, inputs: PolicyInput, digest: str | None, decisions: tuple[Decision, ...]
+    ) -> None:
+        """The policy decided; ``digest`` is of the session result that the demand is of."""
+        ...
+
+
 class Rounds:
     """Decides again and again, in a thread of its own (``run``)."""
 
@@ -61,6 +71,7 @@ class Rounds:
         elapsed_s: Callable[[], float],
         wake: Callable[[str], None],
         watch: Watch | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         """Prepare; ``wake`` is told of each provider whose driver has something to do."""
         self._books = books
@@ -73,6 +84,7 @@ class Rounds:
         self._elapsed_s = elapsed_s
         self._wake = wake
         self._watch = watch or NoWatch()
+        self._recorder = recorder
         self._said: frozenset[str] = frozenset()
 
     def run(self, stopping: Event) -> None:
@@ -100,6 +112,8 @@ class Rounds:
         inputs, digest = self.inputs(supply)
         asking = frozenset[str]().union(*(one.asking for one in self._drivers.values()))
         decisions, steps = self._engine.round(inputs, digest, asking)
+        if self._recorder is not None:
+            self._recorder.decided(inputs, digest, decisions)
         self._say(decisions)
         by_provider: dict[str, list[Step]] = {}
         for step in steps:
@@ -129,6 +143,7 @@ class Rounds:
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
                 asked=supply.asked,
                 failures=supply.failures,
+                spent=supply.spent,
                 shared=tuple(
                     terms_of_entry(entry, pools.get(entry.name)) for entry in supply.shared
                 ),
@@ -160,6 +175,8 @@ class Rounds:
 
 
 def _provider_of(step: Step) -> str:
+    if not step.commands:
+        return step.calls[0].provider
     return next(
         one.provider for one in step.commands if isinstance(one, RecordDecision | PauseProvider)
     )

@@ -18,12 +18,14 @@ from xce.adapters.provisioner.books import ClientBooks
 from xce.adapters.provisioner.driver import Driver, Surroundings
 from xce.adapters.provisioner.hearing import Heard
 from xce.adapters.provisioner.ids import UniqueIds
-from xce.adapters.provisioner.leases import LeaseKeeper, Leases
+from xce.adapters.provisioner.leases import LeaseKeeper, Leases, Permit
 from xce.adapters.provisioner.metrics import Metrics
 from xce.adapters.provisioner.newest import Newest, Published
 from xce.adapters.provisioner.observing import Observing
+from xce.adapters.provisioner.recording import ProvisionerRecorder, RecordedCalls
 from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.provisioner.worker import Worker
+from xce.adapters.recordings import RecordingFile, free_name
 from xce.adapters.settings.load import read_model
 from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.provisioner import Provisioner
@@ -62,6 +64,7 @@ def read_provisioner_config(path: Path) -> ProvisionerConfig:
     return config.model_copy(
         update={
             "state": placed(config.state),
+            "record": placed(config.record),
             "controller": link.model_copy(
                 update={
                     "token_file": placed(link.token_file),
@@ -140,9 +143,14 @@ class ClientDesk:
 
 
 def make_providers(
-    config: ProvisionerConfig, state: Path, heard: Mapping[str, Heard]
+    config: ProvisionerConfig,
+    state: Path,
+    heard: Mapping[str, Heard],
+    permits: Mapping[str, Permit],
 ) -> dict[str, FullProvider]:
     """Return the providers by name, each script provider with a folder of its own below ``state``.
+
+    A script begins only while its provider's permit lasts.
 
     Raises:
         InputError: a secret is missing in the environment, or the folder cannot be made.
@@ -154,7 +162,12 @@ def make_providers(
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError.of(str(folder), f"cannot be made: {error.strerror}") from None
-        made[settings.name] = ScriptProvider(settings, folder, on_call=heard[settings.name].put)
+        made[settings.name] = ScriptProvider(
+            settings,
+            folder,
+            on_call=heard[settings.name].put,
+            left_s=permits[settings.name].left_s,
+        )
     for simulated in config.simulated:
         made[simulated.name] = SimulatedProvider(simulated, config.seed)
     return made
@@ -184,7 +197,12 @@ class ProvisionerService:
         self._client = client_of(config.controller)
         self._lease_client = client_of(config.controller, attempts=1)
         self._stream_client = client_of(config.controller)
-        books = ClientBooks(self._client, self.clock, good_for_s=SUPPLY_GOOD_FOR_S)
+        books = ClientBooks(
+            self._client,
+            self.clock,
+            good_for_s=SUPPLY_GOOD_FOR_S,
+            zones=config.policy.zones(),
+        )
         ids = UniqueIds(self.clock)
         engine = Provisioner(ids)
         self.newest = Newest()
@@ -202,7 +220,18 @@ class ProvisionerService:
             watch=self.metrics,
         )
         heard = {name: Heard() for name in config.provider_names()}
-        made = make_providers(config, Path(config.state), heard) if providers is None else providers
+        permits = {name: Permit(self.leases, name) for name in config.provider_names()}
+        made = (
+            make_providers(config, Path(config.state), heard, permits)
+            if providers is None
+            else providers
+        )
+        self._recorder = None if config.record is None else ProvisionerRecorder(self._recording)
+        if self._recorder is not None:
+            made = {
+                name: RecordedCalls(name, provider, self._recorder)
+                for name, provider in made.items()
+            }
         self.workers = {
             name: Worker(
                 Driver(name, provider, around, heard.get(name)),
@@ -210,6 +239,7 @@ class ProvisionerService:
                 config.rhythm,
                 elapsed_s=self.clock.elapsed_s,
                 stopping=self._stopping,
+                permit=permits.get(name),
             )
             for name, provider in made.items()
         }
@@ -223,6 +253,7 @@ class ProvisionerService:
             elapsed_s=self.clock.elapsed_s,
             wake=lambda name: self.workers[name].wake(),
             watch=self.metrics,
+            recorder=self._recorder,
         )
         self._observing = Observing(
             config.observers,
@@ -248,13 +279,23 @@ class ProvisionerService:
                 lambda worker=worker: worker.restarts,  # type: ignore[misc]  # bound now
             )
 
+    def _recording(self) -> RecordingFile:
+        """Open the recording that the configuration asks for, under a name that is not taken."""
+        assert self.config.record is not None, "there is a recorder"
+        path = free_name(Path(self.config.record))
+        document = self.config.model_dump(mode="json")
+        return RecordingFile(path, by="xce provisioner", at=self.clock.now(), config=document)
+
     # --------------------------------------------------------------- begin, end
     def run(self) -> None:
         """Work until SIGTERM or SIGINT, or ``stop``.
 
         Raises:
             PermanentError: the metrics' port is taken.
+            XceError: the recording cannot be made.
         """
+        if self._recorder is not None:
+            self._recorder.begin()
         monitor = self.config.monitor
         served = None if monitor is None else self.metrics.serve(monitor)
         self.port = 0 if served is None else served.port
@@ -319,6 +360,8 @@ class ProvisionerService:
             _LOG.warning("a call goes on; its outcome will be looked up", provider=name)
             self.leases.lost(name)
         self._keeper.release()
+        if self._recorder is not None:
+            self._recorder.close()
         for client in (self._client, self._lease_client, self._stream_client):
             client.close()
         _LOG.info("stopped", name=self.config.name)

@@ -1,7 +1,8 @@
 """The end of a session: the demand of all counted jobs together, and why the others are not counted."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from xce.domain.cluster.hosts import key_of_name
 from xce.domain.demand.impossible import Impossible
 from xce.domain.demand.solution import Solver
 from xce.domain.demand.sorting_out import Waiting, sort_out
@@ -9,7 +10,7 @@ from xce.domain.demand.supply import Supply, add_in_flight
 from xce.domain.demand.why_not import WhyNot
 from xce.domain.demand.writing import Writer, whys
 from xce.domain.formats.session_result import Demand, Provisioning, Tightness
-from xce.domain.formats.snapshot import OrderMode
+from xce.domain.formats.snapshot import DEFAULT_PROJECT, OrderMode
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.placement import Placed
 
@@ -72,5 +73,15 @@ def finalise(compiled: Compiled, waiting: Sequence[Waiting]) -> Finalised:
         impossible=whys(waiting, impossible),
         not_counted=whys(waiting, not_counted),
         not_examined=tuple([waiting[place][0].id for place in listed.not_examined]),
+        projects=_projects(waiting, writer.provisioning),
     )
     return Finalised(demand, writer.provisioning, found.run.placements)
+
+
+def _projects(waiting: Sequence[Waiting], counted: Container[str]) -> dict[str, tuple[str, ...]]:
+    """Return the counted jobs of each project, so that budgets of projects can be kept."""
+    found: dict[str, list[str]] = {}
+    for job, *_ in waiting:
+        if job.project != DEFAULT_PROJECT and job.id in counted:
+            found.setdefault(job.project, []).append(job.id)
+    return {project: tuple(found[project]) for project in sorted(found, key=key_of_name)}

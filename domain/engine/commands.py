@@ -293,6 +293,14 @@ class RefuseGrantReturn:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendGrant:
+    """The lender put the end of a grant off; None: it does not end by itself any more."""
+
+    grant: Name
+    expires_at: Time | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoseGrant:
     """What is left of a grant is gone without our return: its term ended, or the lender does not list it any more."""
 
@@ -488,7 +496,7 @@ Command = (
     | SettleRequest
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
-    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
+    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
     | RecordEvidence
     | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration

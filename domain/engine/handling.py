@@ -14,6 +14,7 @@ from xce.domain.engine.commands import (
     ConfirmReturn,
     DeclareShared,
     DescribeProvider,
+    ExtendGrant,
     DismissOrphan,
     GiveUpRequest,
     LoseGrant,
@@ -62,7 +63,8 @@ InstanceCommand = (
     | ConfirmReturn | LoseInstance
 )  # fmt: skip
 GrantCommand = (
-    StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | LoseGrant
+    StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant
+    | LoseGrant
 )
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
 SharedCommand = DeclareShared | SetOwned
@@ -184,6 +186,7 @@ def _open(space: Workspace, command: OpenRequest, stamp: Stamp) -> None:
             jobs=command.jobs,
             demand_position=command.demand_position,
             hold=hold,
+            project=command.project,
             at=stamp.at,
             by=stamp.by,
             epoch=space.fence(command.provider),
@@ -194,10 +197,10 @@ def _open(space: Workspace, command: OpenRequest, stamp: Stamp) -> None:
 def _is_same(known: Request, command: OpenRequest) -> bool:
     return (
         known.provider, known.kind, known.item, known.amount, known.price_per_hour,
-        known.deadline, known.jobs, known.demand_position,
+        known.deadline, known.jobs, known.demand_position, known.project,
     ) == (
         command.provider, command.kind, command.item, command.amount, command.price_per_hour,
-        command.deadline, command.jobs, command.demand_position,
+        command.deadline, command.jobs, command.demand_position, command.project,
     )  # fmt: skip
 
 
@@ -315,6 +318,8 @@ def grant(space: Workspace, command: GrantCommand, stamp: Stamp, occupied: int |
                 by=by,
                 epoch=epoch,
             )
+        case ExtendGrant():
+            known.extend(expires_at=command.expires_at, at=at, by=by, epoch=epoch)
         case LoseGrant():
             left = known.active
             known.lose(why=command.why, at=at, by=by, epoch=epoch)

@@ -6,7 +6,7 @@ moment and started elsewhere goes on from the log alone. The driver (a daemon, o
 comes back as a message. What is due is in ``polling``, what a listing means in ``reconciliation``.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -18,6 +18,7 @@ from xce.domain.engine.calls import (
     Call,
     GiveBackCall,
     Look,
+    RenewCall,
     ReturnStatusCall,
     StatusCall,
     Step,
@@ -30,6 +31,7 @@ from xce.domain.engine.commands import (
     Command,
     ConfirmGrantReturn,
     ConfirmReturn,
+    ExtendGrant,
     GiveUpRequest,
     LoseTrack,
     OpenRequest,
@@ -69,7 +71,7 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Capabilities, Kind
 from xce.domain.policy.backoff import pause_for
-from xce.domain.policy.decide import decide
+from xce.domain.policy.decide import decide, renewals
 from xce.domain.policy.times import later
 from xce.domain.ports import (
     Accepted,
@@ -77,6 +79,7 @@ from xce.domain.ports import (
     GrantBack,
     IdSource,
     Refused,
+    Renewed,
     RequestStatus,
     ReturnStatus,
     StatusAnswer,
@@ -136,7 +139,7 @@ class Provisioner:
             for decision in decisions
             for step in self._carry_out(decision, inputs, view, digest, asking)
         )
-        return decisions, steps
+        return decisions, (*steps, *_renew(renewals(inputs)))
 
     def _carry_out(
         self,
@@ -200,6 +203,7 @@ class Provisioner:
             reason=decision.reason,
             jobs=decision.jobs,
             demand_position=inputs.position,
+            project=decision.project,
         )
         decided = because(decision.provider, aggregate_ids.request_id(request), amount=amount)
         return Step(
@@ -273,6 +277,8 @@ class Provisioner:
                 return _after_refused_return(call, cut(answer.why))
             case ReturnStatusCall(), ReturnStatus():
                 return _after_return_status(call, answer)
+            case RenewCall(), Renewed():
+                return _after_renewal(call, answer)
             case _:
                 raise AssertionError(
                     f"{type(answer).__name__} is no answer to {type(call).__name__}"
@@ -367,6 +373,23 @@ def _give_up(entry: RequestEntry, why: str, because: _Because, asking: Collectio
 def _never_found_out(provider: str, request: str, what: str) -> ReportOrphan:
     why = f"what the ask for {what} has done was never found out: look for it at the provider"
     return ReportOrphan(provider, request, OrphanKind.UNKNOWN_TO_US, request, why)
+
+
+def _renew(grants: Iterable[GrantEntry]) -> Steps:
+    by_provider: dict[str, list[tuple[str, str]]] = {}
+    for grant in grants:
+        pair = grant.id, own_part(grant.id, grant.provider)
+        by_provider.setdefault(grant.provider, []).append(pair)
+    return tuple(
+        Step(calls=(RenewCall(provider, tuple(pairs)),)) for provider, pairs in by_provider.items()
+    )
+
+
+def _after_renewal(call: RenewCall, answer: Renewed) -> Steps:
+    ends = dict(answer.ends)
+    return tuple(
+        Step((ExtendGrant(ours, ends[theirs]),)) for ours, theirs in call.grants if theirs in ends
+    )
 
 
 def _after_refusal(

@@ -213,6 +213,15 @@ class PolicyConfig(PolicySettings):
 
     budgets: tuple[Budget, ...] = ()
 
+    def zones(self) -> tuple[str, ...]:
+        """Return the time zones in which what was spent today and this month has to be known."""
+        bound = (
+            budget.zone
+            for budget in self.budgets
+            if budget.max_cost_per_day is not None or budget.max_cost_per_month is not None
+        )
+        return tuple(sorted(set(bound)))
+
     def settings(self) -> PolicySettings:
         """Return the settings without the budgets."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in PolicySettings.model_fields}

@@ -7,8 +7,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from xce.domain.formats.base import Amount, Count, Duration, Format, Money, Name, Time, Whole
+from xce.domain.formats.periods import Spent
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
+from xce.domain.formats.simulated_provider import Zone
 from xce.domain.formats.windows import Window
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
@@ -37,6 +39,9 @@ class RequestEntry(Format):
     )
     deadline: Time | None = None
     price_per_hour: Money | None = Field(default=None, description="of one host or unit")
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for it; null: several projects, or none"
+    )
     provider_request_id: str | None = Field(
         default=None, description="the provider's id, once it accepted"
     )
@@ -60,6 +65,9 @@ class InstanceEntry(Format):
     joined_at: Time | None = None
     hold_until: Time | None = None
     price_per_hour: Money | None = None
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for it; null: several projects, or none"
+    )
     return_id: str | None = Field(default=None, description="the return under way")
     provider_return_id: str | None = Field(
         default=None, description="the provider's id of that return, once it took it on"
@@ -80,7 +88,13 @@ class GrantEntry(Format):
     granted_at: Time
     hold_until: Time | None = None
     expires_at: Time | None = None
+    renewed_at: Time | None = Field(
+        default=None, description="when its end was last put off; null: never"
+    )
     price_per_hour: Money | None = Field(default=None, description="of one unit")
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for it; null: several projects, or none"
+    )
     return_id: str | None = Field(default=None, description="the return under way")
     provider_return_id: str | None = Field(
         default=None, description="the provider's id of that return, once it took it on"
@@ -102,11 +116,20 @@ class AskedEntry(Format):
     template: Name
     hosts: Amount
     asked_at: Time = Field(description="of the last of these requests")
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for them; null: several projects, or none"
+    )
 
 
 def _countable_time(value: timedelta) -> timedelta:
     if not _SECOND <= value <= LONGEST_RATE:
         raise ValueError("wanted a time from 1s to 1d")
+    return value
+
+
+def _some_time(value: timedelta) -> timedelta:
+    if value < _SECOND:
+        raise ValueError("wanted at least 1s")
     return value
 
 
@@ -120,8 +143,8 @@ class AskRate(Format):
 
 
 class Budget(Format):
-    """A bound on what exists or is asked, returning and errored included: for all providers, some or one, and all hosts and units or the
-    hosts of some templates.
+    """A bound on what exists or is asked, returning and errored included: for all providers, some or one; all hosts and units or the
+    hosts of some templates; all jobs or those of some projects.
     """
 
     name: Name
@@ -134,12 +157,29 @@ class Budget(Format):
     templates: tuple[Name, ...] = Field(
         default=(), description="one bound for the hosts of these together; empty: for everything"
     )
+    projects: tuple[Name, ...] = Field(
+        default=(),
+        description="one bound for what is asked for jobs of these together; empty: for everything",
+    )
     max_hosts: Count | None = None
     max_asked: AskRate | None = Field(
         default=None, description="how fast hosts are asked; null: no bound"
     )
     max_cost_per_hour: Money | None = Field(
         default=None, description="sum of the prices per hour of hosts and units"
+    )
+    max_cost_per_day: Money | None = Field(
+        default=None,
+        description="what was spent since midnight, and what all that exists and is asked will cost up to the next",
+    )
+    max_cost_per_month: Money | None = Field(
+        default=None, description="the same from the first of the month to the next"
+    )
+    zone: Zone = Field(default="UTC", description="whose midnight begins the day and the month")
+    committed_for: Annotated[Duration, AfterValidator(_some_time)] | None = Field(
+        default=None,
+        description="what exists and is asked is counted on to be kept for so long; null: to the end of the day or month, so that "
+        "nothing that is asked in it can pass the budget in it",
     )
 
     @model_validator(mode="after")
@@ -148,9 +188,11 @@ class Budget(Format):
             raise ValueError("provider and providers are both there; wanted one of them")
         return self
 
-    def covers(self, provider: str, template: str | None) -> bool:
-        """Return whether hosts of a template, or units (None), of a provider count."""
+    def covers(self, provider: str, template: str | None, project: str | None) -> bool:
+        """Return whether hosts of a template, or units (None), of a provider count, which are for a project, or for several (None)."""
         if self.templates and template not in self.templates:
+            return False
+        if self.projects and project not in self.projects:
             return False
         return self.provider in (None, provider) and (
             not self.providers or provider in self.providers
@@ -267,6 +309,10 @@ class SharedTerms(Format):
         default=False, description="true: what is really in use is not seen now; nothing goes back"
     )
     over: Count = Field(default=0, description="occupied beyond the total; nothing goes back")
+    free: Count | None = Field(
+        default=None,
+        description="of the total, what is not occupied: what a lender that recalls some gets at most; null: unknown",
+    )
 
 
 class PolicyInput(Format):
@@ -290,6 +336,10 @@ class PolicyInput(Format):
     )
     failures: tuple[FailureEntry, ...] = Field(
         default=(), description="asks that failed one after the other, by provider and item"
+    )
+    spent: tuple[Spent, ...] = Field(
+        default=(),
+        description="what was spent today and this month, for budgets of a day or month in the zones of these; without it they allow nothing",
     )
     shared: tuple[SharedTerms, ...] = Field(
         default=(),
@@ -328,6 +378,10 @@ class Decision(Format):
     grants: tuple[GrantPart, ...] = ()
     requests: tuple[Name, ...] = Field(
         default=(), description="the requests that a cancel gives up"
+    )
+    project: Name | None = Field(
+        default=None,
+        description="whose budgets pay for what is asked; null: several projects, or none",
     )
     until: Time | None = Field(default=None, description="when a pause ends")
     reason: str

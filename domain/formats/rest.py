@@ -9,6 +9,7 @@ from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.observation import Observation
+from xce.domain.formats.periods import Spent
 from xce.domain.formats.policy import (
     AskedEntry,
     FailureEntry,
@@ -295,9 +296,20 @@ class Supply(Format):
     failures: tuple[FailureEntry, ...] = Field(
         default=(), description="asks that failed one after the other, by provider and item"
     )
+    spent: tuple[Spent, ...] = Field(
+        default=(), description="what was spent today and this month, in the zones that were named"
+    )
     pools: tuple[SharedPool, ...] = Field(
         default=(), description="shared resources as the configuration wants them to be lent"
     )
+
+
+class SpentPeriods(Format):
+    """What was spent in each day or month, the oldest first; none of those without costs."""
+
+    position: Count
+    now: Time
+    items: tuple[Spent, ...]
 
 
 class CostLine(Format):

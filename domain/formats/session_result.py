@@ -149,6 +149,10 @@ class Demand(Format):
     impossible: tuple[JobWhy, ...] = ()
     not_counted: tuple[JobWhy, ...] = ()
     not_examined: tuple[Name, ...] = Field(default=(), description="jobs past the cap")
+    projects: dict[Name, tuple[Name, ...]] = Field(
+        default_factory=dict,
+        description="by project, the counted jobs, in job order; jobs of the project `default` are not listed",
+    )
 
 
 class IdleHost(Format):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Final, Literal, Self, cast
 
 from pydantic import Field, PlainSerializer, PlainValidator, StrictBool, WithJsonSchema
 
@@ -54,6 +54,9 @@ Attribute = Annotated[
     PlainSerializer(_attribute_json, when_used="json"),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "boolean"}, {"type": "number"}]}),
 ]
+
+#: The project of a job that names none.
+DEFAULT_PROJECT: Final = "default"
 
 
 class HostState(StrEnum):
@@ -215,7 +218,7 @@ class RunningJob(Format):
 
     id: Name
     user: Name = "nobody"
-    project: Name = "default"
+    project: Name = DEFAULT_PROJECT
     queue: Name = "normal"
     started: Time | None = None
     hosts: tuple[HostUse, ...] = ()
@@ -239,7 +242,7 @@ class PendingJob(Format):
 
     id: Name
     user: Name = "nobody"
-    project: Name = "default"
+    project: Name = DEFAULT_PROJECT
     queue: Name = "normal"
     priority: Whole = 0
     submitted: Time | None = Field(

@@ -17,6 +17,8 @@ from xce.domain.policy.offers import Before, Offer, offers_of
 from xce.domain.policy.wanted import Lot, Want, Wanted
 
 _Key = tuple[Kind, str]
+#: An item, and the project whose budgets pay for it; None: no budget is for its project.
+_Paid = tuple[Kind, str, str | None]
 
 #: Jobs of which a hold says why they are given up; the others are counted.
 _WHYS_SHOWN: Final = 5
@@ -28,9 +30,9 @@ def ask(inputs: PolicyInput, wants: Wanted) -> tuple[list[Decision], list[Decisi
         return [], []
     taking = _Taking(inputs, wants)
     taking.run()
-    requests = list(_requests(taking.asked(), taking.offers, wants.items))
+    requests = list(_requests(taking.asked(), taking.offers, wants))
     holds = [
-        _hold(wants.items[key], lots, taking.offers[key], taking.given_up)
+        _hold(wants.items[key[:2]], lots, taking.offers[key], taking.given_up, key[2])
         for key, lots in taking.left().items()
     ]
     return requests, holds
@@ -57,7 +59,9 @@ class _Taking:
 
     def __init__(self, inputs: PolicyInput, wants: Wanted) -> None:
         bounds = Bounds(inputs)
-        self.offers = {key: offers_of(inputs, *key, bounds) for key in wants.items}
+        self._payers = {project for budget in inputs.budgets for project in budget.projects}
+        paid = dict.fromkeys(self._paid(lot) for lot in wants.lots)
+        self.offers = {key: offers_of(inputs, *key, bounds) for key in paid}
         self.given_up: dict[str, str] = {}
         self._lots = wants.lots
         #: What each lot took so far, from the first on.
@@ -86,13 +90,16 @@ class _Taking:
         taken = [took.offer for each in self._took for took in each if took.amount]
         return list({id(offer): offer for offer in taken}.values())
 
-    def left(self) -> dict[_Key, list[Lot]]:
-        """Return by item what of each lot is not asked."""
-        left: dict[_Key, list[Lot]] = {}
+    def left(self) -> dict[_Paid, list[Lot]]:
+        """Return by item and payer what of each lot is not asked."""
+        left: dict[_Paid, list[Lot]] = {}
         for place, lot in enumerate(self._lots):
             if rest := lot.amount - self._taken(place):
-                left.setdefault((lot.kind, lot.item), []).append(replace(lot, amount=rest))
+                left.setdefault(self._paid(lot), []).append(replace(lot, amount=rest))
         return left
+
+    def _paid(self, lot: Lot) -> _Paid:
+        return (lot.kind, lot.item, lot.project if lot.project in self._payers else None)
 
     def _taken(self, place: int) -> int:
         return sum(took.amount for took in self._took[place])
@@ -102,7 +109,7 @@ class _Taking:
         rest = lot.amount
         took: list[_Took] = []
         if not lot.jobs or not all(job in self.given_up for job in lot.jobs):
-            for offer in self.offers[lot.kind, lot.item]:
+            for offer in self.offers[self._paid(lot)]:
                 if not rest:
                     break
                 before = offer.before()
@@ -137,20 +144,25 @@ class _Taking:
     def _why_partly(self, job: str) -> str:
         """Return how much of what a job needs could have been asked, for people."""
         parts: dict[_Key, tuple[int, int]] = {}
+        stopped: dict[str, None] = {}
         for place in self._lots_of[job]:
             lot = self._lots[place]
             got, wanted = parts.get((lot.kind, lot.item), (0, 0))
             parts[lot.kind, lot.item] = (got + self._taken(place), wanted + lot.amount)
+            if self._taken(place) < lot.amount:
+                stopped |= dict.fromkeys(_whys(self.offers[self._paid(lot)]))
         shares = ", ".join(
             f"{got} of {wanted} {item}" for (_, item), (got, wanted) in parts.items()
         )
-        return f"job {job} is served whole or not at all, and only {shares} could be asked"
+        why = f" ({'; '.join(stopped)})" if stopped else ""
+        return f"job {job} is served whole or not at all, and only {shares} could be asked{why}"
 
 
 # -------------------------------------------------------------------- requests
 def _requests(
-    asked: Iterable[Offer], offers: Mapping[_Key, list[Offer]], items: Mapping[_Key, Want]
+    asked: Iterable[Offer], offers: Mapping[_Paid, list[Offer]], wants: Wanted
 ) -> Iterator[Decision]:
+    project_of = {lot.jobs[0]: lot.project for lot in wants.lots if lot.jobs}
     rank = {
         id(offer): (key, place)
         for key, found in offers.items()
@@ -158,15 +170,21 @@ def _requests(
     }
     for offer in asked:
         key, place = rank[id(offer)]
-        why = _why_ask(offer, items[key], offers[key], place)
+        why = _why_ask(offer, wants.items[key[:2]], offers[key], place, key[2])
         parts = offer.sizes.split(offer.asked)
         served = list(offer.served)
         for number, amount in enumerate(parts, start=1):
             part_of = f" (request {number} of {len(parts)})" if len(parts) > 1 else ""
-            yield _decision(offer, amount, _draw(served, amount), why + part_of)
+            drawn = _draw(served, amount)
+            projects = {project_of.get(jobs[0]) if jobs else None for jobs in drawn}
+            project = projects.pop() if len(projects) == 1 else None
+            jobs = tuple(dict.fromkeys(job for some in drawn for job in some))
+            yield _decision(offer, amount, jobs, why + part_of, project)
 
 
-def _decision(offer: Offer, amount: int, jobs: tuple[str, ...], reason: str) -> Decision:
+def _decision(
+    offer: Offer, amount: int, jobs: tuple[str, ...], reason: str, project: str | None
+) -> Decision:
     host = offer.kind is Kind.HOST
     return Decision(
         kind=DecisionKind.REQUEST,
@@ -177,32 +195,33 @@ def _decision(offer: Offer, amount: int, jobs: tuple[str, ...], reason: str) -> 
         amount=None if host else amount,
         reason=reason,
         jobs=jobs,
+        project=project,
         cost_per_hour=money.cost_of([(offer.price, amount)]),
     )
 
 
-def _draw(served: list[tuple[int, tuple[str, ...]]], amount: int) -> tuple[str, ...]:
-    """Take ``amount`` from the front of what is served and return whom it serves."""
-    jobs: dict[str, None] = {}
+def _draw(served: list[tuple[int, tuple[str, ...]]], amount: int) -> list[tuple[str, ...]]:
+    """Take ``amount`` from the front of what is served and return whom each part of it serves."""
+    drawn: list[tuple[str, ...]] = []
     while served and amount:
         first, whom = served[0]
-        jobs.update(dict.fromkeys(whom))
+        drawn.append(whom)
         if first > amount:
             served[0] = (first - amount, whom)
             break
         del served[0]
         amount -= first
-    return tuple(jobs)
+    return drawn
 
 
-def _why_ask(offer: Offer, want: Want, offers: list[Offer], place: int) -> str:
+def _why_ask(offer: Offer, want: Want, offers: list[Offer], place: int, project: str | None) -> str:
     unit = "host" if offer.kind is Kind.HOST else "unit"
     text = f"{want.amount} {unit}{'' if want.amount == 1 else 's'} of {want.item} wanted"
     if want.asked_since:
         text += f", {want.asked_since} asked since"
     if want.standing:
         text += f", {want.standing} of them by a standing minimum"
-    text += f"; {offer.asked} from {offer.provider.name}, {_why_this_one(offer, offers, place)}"
+    text += f"; {offer.asked}{_for(project)} from {offer.provider.name}, {_why_this_one(offer, offers, place)}"
     if offer.surplus:
         text += (
             f"; {offer.surplus} of them spare, as it gives at least {offer.sizes.minimum}"
@@ -235,13 +254,17 @@ def _failed(offers: list[Offer]) -> str:
 
 # ----------------------------------------------------------------------- holds
 def _hold(
-    want: Want, lots: list[Lot], offers: list[Offer], given_up: Mapping[str, str]
+    want: Want,
+    lots: list[Lot],
+    offers: list[Offer],
+    given_up: Mapping[str, str],
+    project: str | None,
 ) -> Decision:
     amount = sum(lot.amount for lot in lots)
     host = want.kind is Kind.HOST
     unit = "hosts" if host else "units"
     jobs = tuple(dict.fromkeys(job for lot in lots for job in lot.jobs))
-    whys = [f"{offer.provider.name}: {offer.stopped}" for offer in offers if offer.stopped]
+    whys = _whys(offers)
     gone = [given_up[job] for job in jobs if job in given_up]
     whys += gone[:_WHYS_SHOWN]
     if len(gone) > _WHYS_SHOWN:
@@ -254,7 +277,17 @@ def _hold(
         resource=None if host else want.item,
         count=amount if host else None,
         amount=None if host else amount,
-        reason=f"{amount} of {want.amount} {unit} of {want.item} not asked: "
+        project=project,
+        reason=f"{amount} of {want.amount} {unit} of {want.item} not asked{_for(project)}: "
         + (why or "no provider offers it"),
         jobs=jobs,
     )
+
+
+def _whys(offers: Iterable[Offer]) -> list[str]:
+    """Return why offers gave less than was wanted of them."""
+    return [f"{offer.provider.name}: {offer.stopped}" for offer in offers if offer.stopped]
+
+
+def _for(project: str | None) -> str:
+    return "" if project is None else f" for project {project}"

@@ -20,6 +20,16 @@ def billed(used: timedelta, billing: Billing) -> timedelta:
     return units * unit
 
 
+def due(since: datetime, until: datetime | None, billing: Billing, before: datetime) -> timedelta:
+    """Return the paid time of a use that falls due before a moment: each unit when it begins, the minimum at the start.
+
+    ``until``: when the use ends; None: not before that moment.
+    """
+    if before <= since:
+        return timedelta(0)
+    return billed((before if until is None else min(before, until)) - since, billing)
+
+
 def why_keep_paid(
     launched_at: datetime, billing: Billing, now: datetime, settings: PolicySettings
 ) -> str | None:

@@ -9,18 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Protocol
 
 from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy import facts, money
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
+from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, purses_of
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
-
-#: Room where nothing bounds it; more than any amount.
-UNBOUNDED: Final = 2**60
 
 
 class Bound(Protocol):
@@ -142,6 +140,12 @@ class Bounds:
             for budget in budgets
             if (limit := budget.max_cost_per_hour) is not None
         ]
+        self._billings = {provider.name: provider.billing for provider in inputs.providers}
+        self._purses = [
+            (budget, purse)
+            for budget in budgets
+            for purse in purses_of(inputs, budget, usage.costs, self._billings)
+        ]
         self._demand = inputs.demand
         self._back_off = BackOff(inputs)
         self._of_template: dict[tuple[str, str], list[Bound]] = {}
@@ -149,19 +153,21 @@ class Bounds:
         self._shared = inputs.shared
         self._of_site: dict[str, list[Bound]] = {}
 
-    def of_template(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
-        """Return the bounds on hosts of one offer; those it shares with other offers are the same objects."""
+    def of_template(
+        self, provider: ProviderDescription, offer: TemplateOffer, project: str | None
+    ) -> list[Bound]:
+        """Return the bounds on hosts of one offer for a project; those it shares with other offers are the same objects."""
         covering: list[Bound] = [
             bound
             for budget, bound in (*self._budget_hosts, *self._budget_rates)
-            if budget.covers(provider.name, offer.template_id)
+            if budget.covers(provider.name, offer.template_id, project)
         ]
         return [
             *self._own(provider, offer),
             *self._capacity(provider),
             self._in_flight,
             *covering,
-            *self._costs_of(provider.name, offer.template_id),
+            *self._costs_of(provider.name, offer.template_id, project),
         ]
 
     def _own(self, provider: ProviderDescription, offer: TemplateOffer) -> list[Bound]:
@@ -189,12 +195,14 @@ class Bounds:
         ]
         return max(1, min(jobs)[1]) if jobs else 1
 
-    def of_resource(self, provider: ProviderDescription, offer: ResourceOffer) -> list[Bound]:
-        """Return the bounds on units of one offer. An unknown capacity is the caller's to refuse."""
+    def of_resource(
+        self, provider: ProviderDescription, offer: ResourceOffer, project: str | None
+    ) -> list[Bound]:
+        """Return the bounds on units of one offer for a project. An unknown capacity is the caller's to refuse."""
         assert offer.capacity is not None, "an unknown capacity allows nothing"
         used = self._usage.of_resource[provider.name, offer.name]
         own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used)
-        return [own, *self._site_of(offer.name), *self._costs_of(provider.name, None)]
+        return [own, *self._site_of(offer.name), *self._costs_of(provider.name, None, project)]
 
     def _site_of(self, resource: str) -> list[Bound]:
         """Return the site's own bound on what is borrowed of a resource, from whomever: the same object for all lenders."""
@@ -218,8 +226,18 @@ class Bounds:
             )
         return self._capacity_of[provider.name]
 
-    def _costs_of(self, provider: str, template: str | None) -> list[Bound]:
-        return [bound for budget, bound in self._budget_costs if budget.covers(provider, template)]
+    def _costs_of(self, provider: str, template: str | None, project: str | None) -> list[Bound]:
+        rates: list[Bound] = [
+            bound
+            for budget, bound in self._budget_costs
+            if budget.covers(provider, template, project)
+        ]
+        billing = self._billings[provider]
+        return rates + [
+            PeriodBound(purse, billing)
+            for budget, purse in self._purses
+            if budget.covers(provider, template, project)
+        ]
 
 
 def _asked(inputs: PolicyInput, budget: Budget, rate: AskRate) -> int:
@@ -228,31 +246,21 @@ def _asked(inputs: PolicyInput, budget: Budget, rate: AskRate) -> int:
     The record of asks has all of them, merged by time; the requests of the inventory stand in where there is no record.
     """
     since = inputs.now - rate.within
-    recorded = Counter[tuple[str, str]]()
+    recorded = Counter[tuple[str, str, str | None]]()
     for entry in inputs.asked:
-        if entry.asked_at > since and budget.covers(entry.provider, entry.template):
-            recorded[entry.provider, entry.template] += entry.hosts
-    requested = Counter[tuple[str, str]]()
+        key = entry.provider, entry.template, entry.project
+        if entry.asked_at > since and budget.covers(*key):
+            recorded[key] += entry.hosts
+    requested = Counter[tuple[str, str, str | None]]()
     for request in inputs.inventory.requests:
         template = request.template
         if (
             template is not None
             and request.asked_at > since
-            and budget.covers(request.provider, template)
+            and budget.covers(request.provider, template, request.project)
         ):
-            requested[request.provider, template] += request.amount
+            requested[request.provider, template, request.project] += request.amount
     return (recorded | requested).total()
-
-
-@dataclass(frozen=True, slots=True)
-class _Cost:
-    """Something that costs, or will if it comes."""
-
-    what: str
-    provider: str
-    template: str | None
-    price: Decimal | None
-    amount: int
 
 
 class _Usage:
@@ -262,26 +270,30 @@ class _Usage:
         inventory = inputs.inventory
         prices = _stated_prices(inputs.providers)
         self.of_template = Counter[tuple[str, str]]()
+        self._hosts_of = Counter[tuple[str, str, str | None]]()
         self.of_provider = Counter[str]()
         self.of_resource = Counter[tuple[str, str]]()
         self.borrowed = Counter[str]()
         self.in_flight = 0
         self.in_flight_of = Counter[tuple[str, str]]()
-        self.costs: list[_Cost] = []
+        self.costs: list[Cost] = []
         for instance in inventory.instances:
             if not facts.exists(instance):
                 continue
-            self.of_template[instance.provider, instance.template] += 1
-            self.of_provider[instance.provider] += 1
+            self._exists(instance.provider, instance.template, instance.project, 1)
             if instance.state is InstanceState.STARTING:
                 self._comes(instance.provider, instance.template, 1)
             stated = prices.get((instance.provider, Kind.HOST, instance.template))
-            self._cost(
-                f"instance {instance.id}",
-                instance.provider,
-                instance.template,
-                _known(instance.price_per_hour, stated),
-                1,
+            self.costs.append(
+                Cost(
+                    f"instance {instance.id}",
+                    instance.provider,
+                    instance.template,
+                    instance.project,
+                    _known(instance.price_per_hour, stated),
+                    1,
+                    instance.granted_at,
+                )
             )
         for grant in inventory.grants:
             if amount := facts.held(grant):
@@ -289,14 +301,23 @@ class _Usage:
                 self.borrowed[grant.resource] += amount
                 stated = prices.get((grant.provider, Kind.COUNTABLE, grant.resource))
                 price = _known(grant.price_per_hour, stated)
-                self._cost(f"grant {grant.id}", grant.provider, None, price, amount)
+                self.costs.append(
+                    Cost(
+                        f"grant {grant.id}",
+                        grant.provider,
+                        None,
+                        grant.project,
+                        price,
+                        amount,
+                        grant.granted_at,
+                    )
+                )
         for request in inventory.requests:
             if not (amount := facts.open_amount(request)):
                 continue
             if request.kind is Kind.HOST:
                 item = request.template or ""
-                self.of_template[request.provider, item] += amount
-                self.of_provider[request.provider] += amount
+                self._exists(request.provider, item, request.project, amount)
                 self._comes(request.provider, item, amount)
             else:
                 item = request.resource or ""
@@ -304,25 +325,36 @@ class _Usage:
                 self.borrowed[item] += amount
             stated = prices.get((request.provider, request.kind, item))
             price = _known(request.price_per_hour, stated)
-            self._cost(f"request {request.id}", request.provider, request.template, price, amount)
+            self.costs.append(
+                Cost(
+                    f"request {request.id}",
+                    request.provider,
+                    request.template,
+                    request.project,
+                    price,
+                    amount,
+                )
+            )
 
     def _comes(self, provider: str, template: str, amount: int) -> None:
         self.in_flight += amount
         self.in_flight_of[provider, template] += amount
 
-    def _cost(
-        self, what: str, provider: str, template: str | None, price: Decimal | None, amount: int
-    ) -> None:
-        self.costs.append(_Cost(what, provider, template, price, amount))
+    def _exists(self, provider: str, template: str, project: str | None, amount: int) -> None:
+        self.of_template[provider, template] += amount
+        self.of_provider[provider] += amount
+        self._hosts_of[provider, template, project] += amount
 
     def hosts(self, budget: Budget) -> int:
         """Return the hosts that count against a budget."""
-        return sum(count for key, count in self.of_template.items() if budget.covers(*key))
+        return sum(count for key, count in self._hosts_of.items() if budget.covers(*key))
 
     def cost_bound(self, budget: Budget, limit: Decimal) -> CostBound:
         """Return the bound of a budget on the cost rate, with the rate of now."""
         bound = CostBound(f"budget {budget.name}", limit)
-        covered = [cost for cost in self.costs if budget.covers(cost.provider, cost.template)]
+        covered = [
+            cost for cost in self.costs if budget.covers(cost.provider, cost.template, cost.project)
+        ]
         bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
         for cost in covered:
             if cost.price is not None:

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 from xce.domain.formats.policy import Pause, PolicyInput, SharedTerms
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.policy.backoff import BackOff
-from xce.domain.policy.bounds import UNBOUNDED, Bound, Bounds
+from xce.domain.policy.bounds import Bound, Bounds
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_id
+from xce.domain.policy.purses import UNBOUNDED
 from xce.domain.policy.times import clock, later
 from xce.domain.values import natural_key
 
@@ -108,12 +109,17 @@ class Offer:
         return why
 
 
-def offers_of(inputs: PolicyInput, kind: Kind, item: str, bounds: Bounds) -> list[Offer]:
-    """Return the offers of a line or resource: by the provider's priority, then price (unpriced last), then name."""
+def offers_of(
+    inputs: PolicyInput, kind: Kind, item: str, project: str | None, bounds: Bounds
+) -> list[Offer]:
+    """Return the offers of a line or resource: by the provider's priority, then price (unpriced last), then name.
+
+    ``project``: whose budgets pay for what is asked of them; None: those of no project.
+    """
     found = (
-        _template_offers(inputs, item, bounds)
+        _template_offers(inputs, item, project, bounds)
         if kind is Kind.HOST
-        else _resource_offers(inputs, item, bounds)
+        else _resource_offers(inputs, item, project, bounds)
     )
     back_off = BackOff(inputs)
     offers = list(found)
@@ -135,18 +141,24 @@ def _preference(offer: Offer) -> tuple[object, ...]:
     )
 
 
-def _template_offers(inputs: PolicyInput, line: str, bounds: Bounds) -> Iterable[Offer]:
+def _template_offers(
+    inputs: PolicyInput, line: str, project: str | None, bounds: Bounds
+) -> Iterable[Offer]:
     pairs = [(provider, offer) for provider in inputs.providers for offer in provider.templates]
     found = [pair for pair in pairs if pair[1].template_id == line] or [
         (provider, offer)
         for provider, offer in pairs
         if line_id(offer.template_id, provider.price_of(offer)) == line
     ]
-    return [_template_offer(inputs, provider, offer, bounds) for provider, offer in found]
+    return [_template_offer(inputs, provider, offer, project, bounds) for provider, offer in found]
 
 
 def _template_offer(
-    inputs: PolicyInput, provider: ProviderDescription, offer: TemplateOffer, bounds: Bounds
+    inputs: PolicyInput,
+    provider: ProviderDescription,
+    offer: TemplateOffer,
+    project: str | None,
+    bounds: Bounds,
 ) -> Offer:
     most = inputs.settings.max_per_request
     grain = provider.granularity
@@ -163,20 +175,26 @@ def _template_offer(
         offer.template_id,
         provider.price_of(offer),
         sizes,
-        bounds.of_template(provider, offer),
+        bounds.of_template(provider, offer, project),
         closed,
     )
 
 
-def _resource_offers(inputs: PolicyInput, resource: str, bounds: Bounds) -> Iterable[Offer]:
+def _resource_offers(
+    inputs: PolicyInput, resource: str, project: str | None, bounds: Bounds
+) -> Iterable[Offer]:
     for provider in inputs.providers:
         for offer in provider.resources:
             if offer.name == resource:
-                yield _resource_offer(inputs, provider, offer, bounds)
+                yield _resource_offer(inputs, provider, offer, project, bounds)
 
 
 def _resource_offer(
-    inputs: PolicyInput, provider: ProviderDescription, offer: ResourceOffer, bounds: Bounds
+    inputs: PolicyInput,
+    provider: ProviderDescription,
+    offer: ResourceOffer,
+    project: str | None,
+    bounds: Bounds,
 ) -> Offer:
     unknown = offer.capacity is None
     step = offer.step
@@ -185,13 +203,15 @@ def _resource_offer(
         if terms.name == offer.name:
             step = lcm(step, terms.step)
             closed = closed or _too_soon(terms, inputs.now)
+    if closed is None and offer.recalled_to is not None:
+        closed = f"it wants what it lends to fall to {offer.recalled_to}"
     return Offer(
         provider,
         Kind.COUNTABLE,
         offer.name,
         provider.price_of(offer),
         Sizes.of(step, step),
-        [] if unknown else bounds.of_resource(provider, offer),
+        [] if unknown else bounds.of_resource(provider, offer, project),
         closed if closed is not None or not unknown else "its capacity is unknown",
     )
 

@@ -1,8 +1,9 @@
 """What the demand still wants, in the order of the jobs: what was asked after it is subtracted (D7)."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from heapq import merge
 from itertools import islice
@@ -10,6 +11,7 @@ from itertools import islice
 from xce.domain.formats.policy import InstanceEntry, PolicyInput, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.session_result import Demand
+from xce.domain.formats.snapshot import DEFAULT_PROJECT
 from xce.domain.policy import facts
 from xce.domain.policy.lines import line_id
 from xce.domain.policy.standing import missing
@@ -23,6 +25,7 @@ class Lot:
     Attributes:
         order: place of the first job among the counted jobs.
         jobs: the jobs it serves, in job order.
+        project: of the first of them, whose budgets pay; None: it is for no job.
     """
 
     kind: Kind
@@ -30,6 +33,7 @@ class Lot:
     amount: int
     order: int
     jobs: tuple[str, ...]
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,24 @@ def wanted(inputs: PolicyInput) -> Wanted:
         items[Kind.COUNTABLE, count.name] = Want(
             Kind.COUNTABLE, count.name, count.amount, _units_asked_since(inputs, count.name)
         )
+    project_of = projects_of(demand)
+    payers = {project for budget in inputs.budgets for project in budget.projects}
+    skipped = {} if payers else {key: want.asked_since for key, want in items.items()}
+    of_jobs = (
+        replace(lot, project=project_of.get(lot.jobs[0], DEFAULT_PROJECT)) if lot.jobs else lot
+        for lot in _in_job_order(demand, items, stretches, skipped)
+    )
     lots = [
-        *_in_job_order(demand, items, stretches),
+        *(_less_asked(inputs, of_jobs, items, payers) if payers else of_jobs),
         *_headroom(inputs, items),
         *_standing(inputs, items),
     ]
     return Wanted(tuple(lots), items)
+
+
+def projects_of(demand: Demand) -> dict[str, str]:
+    """Return the project of each job that has one of its own."""
+    return {job: project for project, jobs in demand.projects.items() for job in jobs}
 
 
 def jobs_of(demand: Demand) -> tuple[str, ...]:
@@ -135,23 +151,40 @@ def _standing(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Itera
 
 
 # ------------------------------------------------------------- asked since (D7)
+def _asked_for(inputs: PolicyInput, kind: Kind, item: str) -> Counter[str | None]:
+    """Return what was asked of an item after the demand's position and is coming or there, by the project that pays."""
+    asked = _hosts_asked_for if kind is Kind.HOST else _units_asked_for
+    return asked(inputs, item)
+
+
 def _hosts_asked_since(inputs: PolicyInput, line: str) -> int:
-    """Return the hosts of a line that were asked after the demand's position and are coming or there.
+    return _hosts_asked_for(inputs, line).total()
+
+
+def _units_asked_since(inputs: PolicyInput, resource: str) -> int:
+    return _units_asked_for(inputs, resource).total()
+
+
+def _hosts_asked_for(inputs: PolicyInput, line: str) -> Counter[str | None]:
+    """Return the hosts of a line that were asked after the demand's position and are coming or there, by project.
 
     A host that was granted meanwhile, and even joined, was not seen by the demand either; one that failed is gone again.
     """
+    asked = Counter[str | None]()
     requests, instances = inputs.inventory.requests, inputs.inventory.instances
     of_request: dict[str, list[InstanceEntry]] = {}
     for instance in instances:
         if instance.request is not None:
             of_request.setdefault(instance.request, []).append(instance)
-    return sum(
-        facts.open_amount(request) + _came(request, of_request.get(request.id))
-        for request in requests
-        if request.kind is Kind.HOST
-        and request.asked_position > inputs.position
-        and _is_of_line(request.template, request.price_per_hour, line)
-    )
+    for request in requests:
+        if (
+            request.kind is Kind.HOST
+            and request.asked_position > inputs.position
+            and _is_of_line(request.template, request.price_per_hour, line)
+        ):
+            came = _came(request, of_request.get(request.id))
+            asked[request.project] += facts.open_amount(request) + came
+    return asked
 
 
 def _came(request: RequestEntry, instances: list[InstanceEntry] | None) -> int:
@@ -164,19 +197,57 @@ def _is_of_line(template: str | None, price: Decimal | None, line: str) -> bool:
     return template is not None and line in (template, line_id(template, price))
 
 
-def _units_asked_since(inputs: PolicyInput, resource: str) -> int:
-    """Return the units of a resource that were asked after the demand's position and are coming or there."""
+def _units_asked_for(inputs: PolicyInput, resource: str) -> Counter[str | None]:
+    """Return the units of a resource that were asked after the demand's position and are coming or there, by project."""
+    asked = Counter[str | None]()
     of_request: dict[str, int] = {}
     for grant in inputs.inventory.grants:
         if grant.request is not None:
             of_request[grant.request] = of_request.get(grant.request, 0) + facts.usable(grant)
-    return sum(
-        facts.open_amount(request) + of_request.get(request.id, request.granted)
-        for request in inputs.inventory.requests
-        if request.kind is Kind.COUNTABLE
-        and request.asked_position > inputs.position
-        and request.resource == resource
-    )
+    for request in inputs.inventory.requests:
+        if (
+            request.kind is Kind.COUNTABLE
+            and request.asked_position > inputs.position
+            and request.resource == resource
+        ):
+            came = of_request.get(request.id, request.granted)
+            asked[request.project] += facts.open_amount(request) + came
+    return asked
+
+
+def _less_asked(
+    inputs: PolicyInput,
+    lots: Iterable[Lot],
+    items: Mapping[tuple[Kind, str], Want],
+    payers: Collection[str],
+) -> Iterator[Lot]:
+    """Yield the lots less what was asked since: what a project with a budget paid for serves its own jobs, the rest the others."""
+    left: dict[tuple[Kind, str], Counter[str | None]] = {}
+    for key, want in items.items():
+        asked = _asked_for(inputs, *key)
+        by_payer = Counter[str | None]()
+        rest = want.asked_since
+        for project in sorted(payers):
+            by_payer[project] = min(rest, asked[project])
+            rest -= by_payer[project]
+        by_payer[None] = rest
+        left[key] = by_payer
+    remaining: list[Lot] = []
+    for lot in lots:
+        payer = lot.project if lot.project in payers else None
+        done = min(lot.amount, left[lot.kind, lot.item][payer])
+        left[lot.kind, lot.item][payer] -= done
+        remaining.append(replace(lot, amount=lot.amount - done))
+    for lot in remaining:  # and what nobody of those wants any more, anybody else
+        by_payer = left[lot.kind, lot.item]
+        done = min(lot.amount, by_payer.total())
+        rest = done
+        for payer in by_payer:
+            part = min(rest, by_payer[payer])
+            by_payer[payer] -= part
+            rest -= part
+        if lot.amount > done:
+            yield replace(lot, amount=lot.amount - done)
 
 
 # ---------------------------------------------------------------- in job order
@@ -218,12 +289,15 @@ def _in_job_order(
     demand: Demand,
     items: Mapping[tuple[Kind, str], Want],
     stretches: Mapping[tuple[Kind, str], list[_Stretch]],
+    skipped: Mapping[tuple[Kind, str], int],
 ) -> Iterator[Lot]:
-    """Yield the lots: hosts in the order in which they were opened, units where their job comes."""
+    """Yield the lots: hosts in the order in which they were opened, units where their job comes; without the first of each item
+    that are ``skipped``.
+    """
     hosts: list[tuple[int, int, Lot]] = []
     latest = 0
     for template, start, stop in _host_runs(demand, stretches):
-        start = max(start, items[Kind.HOST, template].asked_since)
+        start = max(start, skipped.get((Kind.HOST, template), 0))
         for lot in _cut(Kind.HOST, template, start, stop, stretches[Kind.HOST, template]):
             latest = max(latest, lot.order)
             hosts.append((latest, 0, lot))
@@ -231,7 +305,9 @@ def _in_job_order(
         (lot.order, 1, lot)
         for (kind, item), want in items.items()
         if kind is Kind.COUNTABLE
-        for lot in _cut(kind, item, want.asked_since, want.amount, stretches[kind, item])
+        for lot in _cut(
+            kind, item, skipped.get((kind, item), 0), want.amount, stretches[kind, item]
+        )
     ]
     units.sort(key=lambda entry: (entry[0], natural_key(entry[2].item)))
     for _, _, lot in merge(hosts, units, key=lambda entry: entry[:2]):

@@ -37,6 +37,7 @@ TRANSITIONS: Final[Table[GrantState]] = {
     "ReturnAccepted": stays({S.RETURNING}),
     "ReturnConfirmed": lands({S.RETURNING}, S.RETURNING, S.ACTIVE, S.CLOSED),
     "ReturnRefused": lands({S.RETURNING}, S.RETURNING, S.ACTIVE),
+    "Extended": stays(LIVE),
     "Lost": lands(LIVE, S.LOST),
 }
 
@@ -77,6 +78,7 @@ class Grant(Aggregate[GrantState]):
             hold_until: nothing of it goes back before; null: at any time.
             expires_at: when the lender ends it by itself; null: never.
             price_per_hour: of one unit; null: unknown.
+            project: the project whose budgets pay for it; null: several projects, or none.
         """
 
         TOPIC: ClassVar[str] = "xce.grant.granted"
@@ -87,6 +89,7 @@ class Grant(Aggregate[GrantState]):
         hold_until: Time | None
         expires_at: Time | None
         price_per_hour: Money | None
+        project: Name | None = None
 
     class ReturnStarted(Event):
         """A part goes back. Saved with ``ElasticResource.GivenBack``, before the provider is called.
@@ -134,6 +137,16 @@ class Grant(Aggregate[GrantState]):
         return_id: Name
         why: Why
 
+    class Extended(Event):
+        """The lender put its end off.
+
+        Attributes:
+            expires_at: when the lender ends it by itself now; null: never.
+        """
+
+        TOPIC: ClassVar[str] = "xce.grant.extended"
+        expires_at: Time | None
+
     class Lost(Event):
         """What was left of it is gone without our return. Saved with ``ElasticResource.GrantLost``.
 
@@ -157,6 +170,7 @@ class Grant(Aggregate[GrantState]):
         hold_until: datetime | None,
         expires_at: datetime | None,
         price_per_hour: Decimal | None,
+        project: str | None = None,
         at: datetime,
         by: str,
         epoch: int,
@@ -181,6 +195,7 @@ class Grant(Aggregate[GrantState]):
             hold_until=hold_until,
             expires_at=expires_at,
             price_per_hour=price_per_hour,
+            project=project,
         )
 
     def start_return(
@@ -257,6 +272,13 @@ class Grant(Aggregate[GrantState]):
                 self.ReturnRefused, at=at, by=by, epoch=epoch, return_id=return_id, why=why
             )
 
+    def extend(self, *, expires_at: datetime | None, at: datetime, by: str, epoch: int) -> None:
+        """Record that the lender put its end off; the same end again, or of a grant that is over, records nothing."""
+        if self.state not in LIVE or self.expires_at == expires_at:
+            return
+        self._require(self.Extended)
+        self._record(self.Extended, at=at, by=by, epoch=epoch, expires_at=expires_at)
+
     def lose(self, *, why: str, at: datetime, by: str, epoch: int) -> None:
         """Record that what is left is gone without our return; if nothing is left, nothing is recorded."""
         if self.state not in LIVE:
@@ -281,6 +303,7 @@ class Grant(Aggregate[GrantState]):
         self.hold_until = event.hold_until
         self.expires_at = event.expires_at
         self.price_per_hour = event.price_per_hour
+        self.project = event.project
         #: Units that the provider has back.
         self.returned = 0
         #: Units that are to go back and not confirmed.
@@ -310,6 +333,10 @@ class Grant(Aggregate[GrantState]):
     def _return_refused(self, event: ReturnRefused) -> None:
         self._end_return(event.return_id, ReturnState.REFUSED)
         self.state = self._land(event, self._resting_state())
+
+    @applies(Extended)
+    def _extended(self, event: Extended) -> None:
+        self.expires_at = event.expires_at
 
     @applies(Lost)
     def _lost(self, event: Lost) -> None:

@@ -73,6 +73,7 @@ class Instance(Aggregate[InstanceState]):
             price_per_hour: while it exists; null: unknown.
             billing: how use turns into cost.
             hold_until: it does not go back before; null: at any time.
+            project: the project whose budgets pay for it; null: several projects, or none.
         """
 
         TOPIC: ClassVar[str] = "xce.instance.granted"
@@ -84,6 +85,7 @@ class Instance(Aggregate[InstanceState]):
         price_per_hour: Money | None
         billing: Billing
         hold_until: Time | None
+        project: Name | None = None
 
     class Joined(Event):
         """It reported to the cluster and takes work.
@@ -196,6 +198,7 @@ class Instance(Aggregate[InstanceState]):
         price_per_hour: Decimal | None,
         billing: Billing,
         hold_until: datetime | None,
+        project: str | None = None,
         at: datetime,
         by: str,
         epoch: int,
@@ -215,6 +218,7 @@ class Instance(Aggregate[InstanceState]):
             price_per_hour=price_per_hour,
             billing=billing,
             hold_until=hold_until,
+            project=project,
         )
 
     def join(
@@ -363,6 +367,7 @@ class Instance(Aggregate[InstanceState]):
         self.machine = event.machine
         self.provider_name = event.name
         self.price_per_hour = event.price_per_hour
+        self.project = event.project
         self.billing = event.billing
         self.hold_until = event.hold_until
         self.host: str | None = None

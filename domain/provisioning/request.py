@@ -76,6 +76,7 @@ class Request(Aggregate[RequestState]):
             jobs: the jobs it serves, in job order.
             demand_position: log position that the demand was computed at.
             hold: how long what comes must be kept.
+            project: the project whose budgets pay for it; null: several projects, or none.
         """
 
         TOPIC: ClassVar[str] = "xce.request.intended"
@@ -89,6 +90,7 @@ class Request(Aggregate[RequestState]):
         jobs: tuple[Name, ...]
         demand_position: Count
         hold: Duration
+        project: Name | None = None
 
     class Accepted(Event):
         """The provider took it on.
@@ -198,6 +200,7 @@ class Request(Aggregate[RequestState]):
         jobs: Iterable[str],
         demand_position: int,
         hold: timedelta,
+        project: str | None = None,
         at: datetime,
         by: str,
         epoch: int,
@@ -227,6 +230,7 @@ class Request(Aggregate[RequestState]):
             jobs=tuple(jobs),
             demand_position=demand_position,
             hold=hold,
+            project=project,
         )
 
     def accept(self, *, provider_request_id: str, at: datetime, by: str, epoch: int) -> None:
@@ -397,6 +401,7 @@ class Request(Aggregate[RequestState]):
         self.jobs = event.jobs
         self.demand_position = event.demand_position
         self.hold = event.hold
+        self.project = event.project
         self.provider_request_id: str | None = None
         #: Instance id by machine, of those that failed too; only grows.
         self.instance_of: dict[str, str] = {}

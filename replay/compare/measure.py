@@ -8,8 +8,11 @@ from typing import Final
 
 from xce.domain.formats.comparison import Curves, Figures
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import Budget
+from xce.domain.formats.provider import Billing
 from xce.domain.formats.simulation import SimulationReport, TemplateUse
+from xce.projections.ledger import Use
 from xce.replay.curves import cost_timeline
 from xce.replay.history import History
 from xce.replay.rounding import ratio, rounded
@@ -25,6 +28,8 @@ from xce.replay.timeline import Timeline
 
 POINTS: Final = 300
 _SECOND: Final = timedelta(seconds=1)
+#: Millionths times seconds in one unit of money per hour.
+_HOURLY: Final = 1_000_000 * 3600
 _SLOTS: Final = "slots"
 #: Outcomes of requests that brought nothing.
 _FAILED: Final = ("failed", "timed_out")
@@ -160,16 +165,57 @@ def passed_budgets(budgets: Iterable[Budget], history: History, end: datetime) -
     for budget in budgets:
         changes: list[tuple[datetime, int, Fraction]] = []
         for use in history.hosts.values():
-            if budget.covers(use.provider, use.template):
+            if budget.covers(use.provider, use.template, use.project):
                 price = Fraction(use.price_per_hour or 0)
                 changes.append((use.since, 1, price))
                 changes.append((use.until or end, -1, -price))
         for grant in history.grants.values():
-            if budget.covers(grant.provider, None):
+            if budget.covers(grant.provider, None, grant.project):
                 price = Fraction(grant.price_per_hour or 0)
                 changes.append((grant.since, 0, price * grant.amount))
                 changes.extend((at, 0, -price * amount) for at, amount in grant.parts)
         yield from _above(budget, changes)
+        yield from _above_in_periods(budget, history, end)
+
+
+def _above_in_periods(budget: Budget, history: History, end: datetime) -> Iterator[str]:
+    """Yield the day and the month in which most was spent, where that is above the budget."""
+    uses = list(_uses(budget, history))
+    for period, limit in (
+        (Period.DAY, budget.max_cost_per_day),
+        (Period.MONTH, budget.max_cost_per_month),
+    ):
+        if limit is None or not uses:
+            continue
+        worst, worst_start = Fraction(0), None
+        start = period.start(min(use.since for use in uses), budget.zone)
+        while start < end:
+            stop = period.end(start, budget.zone)
+            cost = Fraction(sum(use.paid(start, min(stop, end)).cost for use in uses), _HOURLY)
+            if cost > worst:
+                worst, worst_start = cost, start
+            start = stop
+        if worst_start is not None and worst > Fraction(limit):
+            began = worst_start.isoformat().replace("+00:00", "Z")
+            yield (
+                f"budget {budget.name}: {rounded(worst, 2)} in the {period.value} that began {began};"
+                f" at most {limit} is allowed"
+            )
+
+
+def _uses(budget: Budget, history: History) -> Iterator[Use]:
+    for host in history.hosts.values():
+        if budget.covers(host.provider, host.template, host.project):
+            yield Use(1, _millionths(host.price_per_hour), host.billing, host.since, host.until)
+    for grant in history.grants.values():
+        if budget.covers(grant.provider, None, grant.project):
+            price = _millionths(grant.price_per_hour)
+            for until, amount in (*grant.parts, (None, grant.held)):
+                yield Use(amount, price, Billing(), grant.since, until)
+
+
+def _millionths(price: Decimal | None) -> int | None:
+    return None if price is None else int(Fraction(price) * 1_000_000)
 
 
 def _above(budget: Budget, changes: list[tuple[datetime, int, Fraction]]) -> Iterator[str]:

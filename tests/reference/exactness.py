@@ -308,6 +308,12 @@ def _numbers(case: Case) -> Iterator[str]:
         yield f"demand.hosts is {demand.hosts}, wanted {host_demand(case)}"
     if demand.countable != count_demand(case):
         yield f"demand.countable is {demand.countable}, wanted {count_demand(case)}"
+    projects: dict[str, tuple[str, ...]] = {}
+    for job, _ in _shares(case):
+        if job.project != "default":
+            projects[job.project] = (*projects.get(job.project, ()), job.id)
+    if demand.projects != projects:
+        yield f"demand.projects is {demand.projects}, wanted {projects}"
     runs = demand.order
     if any(many < 1 for _, many in runs) or any(a[0] == b[0] for a, b in pairwise(runs)):
         yield f"demand.order is not in runs: {runs}"

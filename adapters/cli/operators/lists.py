@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.table import Table
@@ -26,6 +27,7 @@ from xce.adapters.cli.operators.showing import (
     table_of,
 )
 from xce.adapters.client import Client
+from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
 from xce.domain.formats.rest import (
     CostLine,
@@ -35,6 +37,7 @@ from xce.domain.formats.rest import (
     LeaseEntry,
     OrphanEntry,
     ProviderEntry,
+    SpentPeriods,
 )
 
 #: Events that ``audit`` looks through for those that fit.
@@ -42,11 +45,13 @@ LOOKED_AT_MAX = 100_000
 
 
 class By(StrEnum):
-    """Whom costs are put down to."""
+    """What costs are put down to: whose jobs use what costs now, or when it was spent."""
 
     PROJECT = "project"
     USER = "user"
     QUEUE = "queue"
+    DAY = "day"
+    MONTH = "month"
 
 
 def _list(entries: Iterable[F], columns: list[Column[F]], what: str, *, as_json: bool) -> None:
@@ -248,12 +253,41 @@ def leases(
 
 
 # ------------------------------------------------------------------------ money
+def _spent(found: SpentPeriods, zone: str, *, as_json: bool) -> None:
+    """Show what was spent in each day or month."""
+    if as_json:
+        terminal.write_json(found.to_json())
+        return
+    if not found.items:
+        show("nothing was spent")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in (found.items[0].period.value, "provider", "item", "project", "cost", "no price"):
+        table.add_column(title, justify="right" if title in ("cost", "no price") else "left")
+    for spent in found.items:
+        local = spent.since.astimezone(ZoneInfo(zone))
+        began = f"{local:%Y-%m}" if spent.period is Period.MONTH else f"{local:%Y-%m-%d}"
+        for line in spent.lines:
+            cells = (line.provider, line.item, line.project, line.cost, line.unpriced or None)
+            table.add_row(began, *map(shown, cells))
+    terminal.print_table(table)
+
+
 def costs(
     context: typer.Context,
     by: Annotated[
         By | None,
-        typer.Option("--by", help="Put down to whose jobs use it now, as far as that is known."),
+        typer.Option(
+            "--by",
+            help="Costs per hour by whose jobs use it now, as far as that is known; or what was spent by day or month.",
+        ),
     ] = None,
+    zone: Annotated[
+        str,
+        typer.Option(
+            "--zone", help="Whose midnight begins a day or month, with --by day or month."
+        ),
+    ] = "UTC",
     as_json: terminal.JsonOption = False,
     watch: WatchOption = None,
 ) -> None:
@@ -274,6 +308,9 @@ def costs(
     with connection.client() as client:
 
         def once() -> None:
+            if by in (By.DAY, By.MONTH):
+                _spent(client.spent(Period(by.value), zone), zone, as_json=as_json)
+                return
             if by is not None:
                 parts = attribution.attributed(
                     client.snapshot(), client.supply().inventory, attribution.KEYS[by.value]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from xce.domain.formats.periods import Spent
 from xce.domain.formats.policy import (
     Budget,
     Decision,
@@ -127,12 +128,17 @@ def units(name: str, amount: int, *jobs: tuple[str, int, int]) -> CountDemand:
     )
 
 
-def demand(*parts: HostDemand | CountDemand, order: Iterable[tuple[str, int]] = ()) -> Demand:
+def demand(
+    *parts: HostDemand | CountDemand,
+    order: Iterable[tuple[str, int]] = (),
+    projects: dict[str, tuple[str, ...]] | None = None,
+) -> Demand:
     found = [part for part in parts if isinstance(part, HostDemand)]
     return Demand(
         hosts=tuple(found),
         order=tuple(order) or tuple((part.template, part.count) for part in found),
         countable=tuple(part for part in parts if isinstance(part, CountDemand)),
+        projects=projects or {},
     )
 
 
@@ -159,6 +165,7 @@ def request(
     asked_position: int = 50,
     deadline: datetime | None = None,
     price: str | None = "0.17",
+    project: str | None = None,
 ) -> RequestEntry:
     return RequestEntry(
         id=name,
@@ -174,6 +181,7 @@ def request(
         asked_position=asked_position,
         deadline=deadline,
         price_per_hour=None if price is None else Decimal(price),
+        project=project,
     )
 
 
@@ -188,6 +196,7 @@ def instance(
     joined_at: datetime | None = None,
     hold_until: datetime | None = None,
     price: str | None = "0.17",
+    project: str | None = None,
 ) -> InstanceEntry:
     return InstanceEntry(
         id=name,
@@ -200,6 +209,7 @@ def instance(
         joined_at=joined_at or granted_at,
         hold_until=hold_until,
         price_per_hour=None if price is None else Decimal(price),
+        project=project,
     )
 
 
@@ -216,6 +226,7 @@ def grant(
     granted_at: datetime = LONG_AGO,
     hold_until: datetime | None = None,
     price: str | None = "2.00",
+    project: str | None = None,
 ) -> GrantEntry:
     return GrantEntry(
         id=name,
@@ -229,6 +240,7 @@ def grant(
         granted_at=granted_at,
         hold_until=hold_until,
         price_per_hour=None if price is None else Decimal(price),
+        project=project,
     )
 
 
@@ -243,6 +255,7 @@ def round_of(
     budgets: Iterable[Budget] = (),
     pauses: Iterable[Pause] = (),
     failures: Iterable[FailureEntry] = (),
+    spent: Iterable[Spent] = (),
     settings: PolicySettings | None = None,
     now: datetime = NOW,
     position: int = POSITION,
@@ -261,6 +274,7 @@ def round_of(
         budgets=tuple(budgets),
         pauses=tuple(pauses),
         failures=tuple(failures),
+        spent=tuple(spent),
         settings=settings or PolicySettings(),
     )
 
@@ -318,6 +332,7 @@ def carried_out(inputs: PolicyInput) -> PolicyInput:
                 state=RequestState.INTENDED,
                 asked_at=inputs.now,
                 asked_position=position + number,
+                project=decision.project,
                 price_per_hour=None
                 if decision.cost_per_hour is None
                 else decision.cost_per_hour / amount,

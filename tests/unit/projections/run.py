@@ -127,7 +127,13 @@ def declare(
 
 
 def hosts(
-    name: str, amount: int, item: str = "c4", *, of: str = "aws", price: str | None = "0.17"
+    name: str,
+    amount: int,
+    item: str = "c4",
+    *,
+    of: str = "aws",
+    price: str | None = "0.17",
+    project: str | None = None,
 ) -> OpenRequest:
     return OpenRequest(
         request=name,
@@ -140,6 +146,7 @@ def hosts(
         reason="jobs wait",
         jobs=("1",),
         demand_position=0,
+        project=project,
     )
 
 

@@ -1,0 +1,58 @@
+"""Days and months in a named time zone, and what was spent in one of them."""
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from pydantic import Field
+
+from xce.domain.formats.base import Count, Format, Money, Name, Time
+from xce.domain.formats.provider import Kind
+from xce.domain.formats.simulated_provider import Zone
+
+
+class Period(StrEnum):
+    """A part of the calendar."""
+
+    DAY = "day"
+    MONTH = "month"
+
+    def start(self, at: datetime, zone: str) -> datetime:
+        """Return when the period with a moment in it began, in UTC: at midnight by the clocks of the zone."""
+        return self._midnight(at.astimezone(ZoneInfo(zone)), zone)
+
+    def end(self, at: datetime, zone: str) -> datetime:
+        """Return when the period with a moment in it ends, which is when the next one begins."""
+        local = at.astimezone(ZoneInfo(zone))
+        days = 1 if self is Period.DAY else 32 - local.day
+        return self._midnight(local.replace(tzinfo=None) + timedelta(days=days), zone)
+
+    def _midnight(self, local: datetime, zone: str) -> datetime:
+        """Return the start of the period of a local time; a midnight that the clocks skip is when they go on."""
+        day = 1 if self is Period.MONTH else local.day
+        midnight = datetime(local.year, local.month, day, tzinfo=ZoneInfo(zone))
+        return midnight.astimezone(UTC)
+
+
+class SpentLine(Format):
+    """What one template or resource of a provider cost in a period, for one project."""
+
+    provider: Name
+    kind: Kind
+    item: Name
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for it; null: several projects, or none"
+    )
+    cost: Money = Field(description="up to now; of all that has a known price")
+    unpriced: Count = Field(
+        default=0, description="hosts or units that ended in the period and had no price"
+    )
+
+
+class Spent(Format):
+    """What was spent since a day or month began: what lives and what has ended."""
+
+    period: Period
+    zone: Zone = "UTC"
+    since: Time = Field(description="when the period began")
+    lines: tuple[SpentLine, ...] = ()

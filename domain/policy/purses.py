@@ -1,0 +1,179 @@
+"""Budgets of a day or month: what was spent in it, and what all that exists and is asked will still cost in it.
+
+Everything is counted on to be kept to the end of the period, or for the time that the budget names. So what is asked in a period
+cannot pass the budget in it; what was asked before and is kept longer is counted first in the next one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from xce.domain.formats.periods import Period, Spent, SpentLine
+from xce.domain.formats.policy import Budget, PolicyInput
+from xce.domain.formats.provider import Billing, Kind
+from xce.domain.policy import money
+from xce.domain.policy.billing import due
+from xce.domain.policy.times import clock, later
+
+#: Room where nothing bounds it; more than any amount.
+UNBOUNDED: Final = 2**60
+
+_SECOND: Final = timedelta(seconds=1)
+_HOUR_S: Final = 3600
+_CENT: Final = 10_000 * _HOUR_S
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Something that costs, or will if it comes: ``amount`` hosts (of a template) or units.
+
+    Attributes:
+        what: its name, for people.
+        project: whose budgets pay for it.
+        price: of one, per hour; None: unknown.
+        since: since when it costs; None: it is asked, and may come at any moment.
+    """
+
+    what: str
+    provider: str
+    template: str | None
+    project: str | None
+    price: Decimal | None
+    amount: int
+    since: datetime | None = None
+
+
+@dataclass(slots=True)
+class Purse:
+    """The money of a budget for one day or month. All money is in millionths times seconds.
+
+    Attributes:
+        horizon: up to when a new host or unit is counted on to be kept.
+        unknown: why it cannot be said what is left; None: it can.
+    """
+
+    what: str
+    now: datetime
+    horizon: datetime
+    limit: int
+    spent: int
+    to_come: int
+    unknown: str | None
+
+    @property
+    def left(self) -> int:
+        """What is neither spent nor counted on."""
+        return max(0, self.limit - self.spent - self.to_come)
+
+
+@dataclass(slots=True)
+class PeriodBound:
+    """What a purse allows of offers that bill in one way; such bounds share their purse."""
+
+    purse: Purse
+    billing: Billing
+
+    def room(self, price: Decimal | None) -> int:
+        """Return how many of this price what is left pays for."""
+        if price is None or self.purse.unknown is not None:
+            return 0
+        one = self._one(price)
+        return self.purse.left // one if one else UNBOUNDED
+
+    def take(self, amount: int, price: Decimal | None) -> None:
+        """Count an ask."""
+        if amount:
+            assert price is not None, "nothing unpriced passes"
+            self.purse.to_come += amount * self._one(price)
+
+    def why(self, price: Decimal | None) -> str:
+        """Return what is spent and counted on, or what is not known."""
+        purse = self.purse
+        if purse.unknown is not None:
+            return f"{purse.what} cannot be kept: {purse.unknown}"
+        if price is None:
+            return f"{purse.what} bounds the cost, and its price is unknown"
+        return (
+            f"{purse.what}: {_shown(purse.spent)} spent and {_shown(purse.to_come)} counted on"
+            f" of {_shown(purse.limit)}, and one more costs {_shown(self._one(price))}"
+        )
+
+    def _one(self, price: Decimal) -> int:
+        """Return what one more will cost."""
+        return _units(price) * (
+            due(self.purse.now, None, self.billing, self.purse.horizon) // _SECOND
+        )
+
+
+def purses_of(
+    inputs: PolicyInput, budget: Budget, costs: Iterable[Cost], billings: dict[str, Billing]
+) -> Iterator[Purse]:
+    """Yield the purses of a budget: one for its day and one for its month, where it bounds them."""
+    limits = {Period.DAY: budget.max_cost_per_day, Period.MONTH: budget.max_cost_per_month}
+    covered = [cost for cost in costs if budget.covers(cost.provider, cost.template, cost.project)]
+    for period, limit in limits.items():
+        if limit is None:
+            continue
+        start = period.start(inputs.now, budget.zone)
+        horizon = period.end(inputs.now, budget.zone)
+        if budget.committed_for is not None:
+            horizon = min(horizon, later(inputs.now, budget.committed_for))
+        spent = _spent(inputs, budget, period, start)
+        lines = () if spent is None else spent.lines
+        counted = [line for line in lines if budget.covers(*_place(line))]
+        yield Purse(
+            f"budget {budget.name} of the {period.value}",
+            inputs.now,
+            horizon,
+            _units(limit) * _HOUR_S,
+            sum(_units(line.cost) * _HOUR_S for line in counted),
+            sum(_to_come(cost, inputs.now, horizon, billings) for cost in covered),
+            f"what was spent since {clock(start)} is not known"
+            if spent is None
+            else _unpriced(covered, counted),
+        )
+
+
+def _spent(inputs: PolicyInput, budget: Budget, period: Period, start: datetime) -> Spent | None:
+    """Return what is known of a period; what is of another one says nothing about this one."""
+    found = (
+        one
+        for one in inputs.spent
+        if (one.period, one.zone, one.since) == (period, budget.zone, start)
+    )
+    return next(found, None)
+
+
+def _place(line: SpentLine) -> tuple[str, str | None, str | None]:
+    return (line.provider, line.item if line.kind is Kind.HOST else None, line.project)
+
+
+def _to_come(cost: Cost, now: datetime, horizon: datetime, billings: dict[str, Billing]) -> int:
+    """Return what something will cost from now on, kept up to a moment; 0 where its price is unknown."""
+    if cost.price is None:
+        return 0
+    billing = billings.get(cost.provider) or Billing()
+    since = now if cost.since is None else cost.since
+    paid = due(since, None, billing, horizon) - due(since, None, billing, now)
+    return _units(cost.price) * (paid // _SECOND) * cost.amount
+
+
+def _unpriced(covered: Iterable[Cost], counted: Iterable[SpentLine]) -> str | None:
+    """Return what of unknown price there is or was; an unknown price is not zero."""
+    if names := sorted(cost.what for cost in covered if cost.price is None):
+        return f"the price of {names[0]} is unknown"
+    if ended := sum(line.unpriced for line in counted):
+        return f"{ended} that ended in it had no price"
+    return None
+
+
+def _units(price: Decimal) -> int:
+    return int(money.times(price, 1_000_000))
+
+
+def _shown(units: int) -> str:
+    """Return an amount for people, rounded to the cent."""
+    cents = (2 * units + _CENT) // (2 * _CENT)
+    return f"{cents // 100}.{cents % 100:02}"
