@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 
-from xce.domain.errors import AdapterError
 from xce.domain.formats.config import ProviderConfig
 from xce.domain.formats.event_entry import event_entry
 from xce.domain.formats.policy import Decision, PolicyInput
@@ -19,9 +19,15 @@ from xce.domain.ports import (
     ReturnStatus,
     StatusAnswer,
 )
-from xce.replay.answers import Answers, plain
+from xce.replay.answers import (
+    Answers,
+    ask_call,
+    give_back_call,
+    return_status_call,
+    status_call,
+)
 from xce.replay.providers import SimulatedProvider
-from xce.replay.recording import Line, RecordingWriter
+from xce.replay.recording import RecordingWriter
 from xce.replay.workloads.workload import WorkloadJob
 
 
@@ -34,25 +40,12 @@ class RecordedProvider(SimulatedProvider):
 
     def ask(self, ask: Ask, now: datetime) -> Accepted | Refused:
         """Ask, and record the answer."""
-        call = {"call": "ask", **plain(ask)}
-        try:
-            answer = super().ask(ask, now)
-        except AdapterError as error:
-            self._said.failed(call, error, now)
-            raise
-        self._said.answered(call, answer, now)
-        return answer
+        return self._said.of(ask_call(ask), now, partial(super().ask, ask, now))
 
     def status(self, provider_request_id: str, now: datetime) -> StatusAnswer:
         """Ask where a request is, and record the answer."""
-        call: Line = {"call": "status", "provider_request_id": provider_request_id}
-        try:
-            answer = super().status(provider_request_id, now)
-        except AdapterError as error:
-            self._said.failed(call, error, now)
-            raise
-        self._said.answered(call, answer, now)
-        return answer
+        make = partial(super().status, provider_request_id, now)
+        return self._said.of(status_call(provider_request_id), now, make)
 
     def give_back(
         self,
@@ -64,28 +57,15 @@ class RecordedProvider(SimulatedProvider):
         names: Mapping[str, str] | None = None,
     ) -> Accepted | Refused:
         """Give back, and record the answer."""
-        call: Line = {"call": "give_back", "return_id": return_id, "machines": list(machines)}
-        call["grants"] = [plain(one) for one in grants]
-        try:
-            answer = super().give_back(return_id, machines, grants, now, names=names)
-        except AdapterError as error:
-            self._said.failed(call, error, now)
-            raise
-        self._said.answered(call, answer, now)
-        return answer
+        make = partial(super().give_back, return_id, machines, grants, now, names=names)
+        return self._said.of(give_back_call(return_id, machines, grants), now, make)
 
     def return_status(
         self, return_id: str, now: datetime, *, theirs: str | None = None
     ) -> ReturnStatus:
         """Ask what became of a return, and record the answer."""
-        call: Line = {"call": "return_status", "return_id": return_id}
-        try:
-            answer = super().return_status(return_id, now, theirs=theirs)
-        except AdapterError as error:
-            self._said.failed(call, error, now)
-            raise
-        self._said.answered(call, answer, now)
-        return answer
+        make = partial(super().return_status, return_id, now, theirs=theirs)
+        return self._said.of(return_status_call(return_id), now, make)
 
     def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
         """Ask for all there is, and record what is different."""

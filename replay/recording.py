@@ -22,7 +22,7 @@ from xce.domain.formats.delta import Delta, apply, difference
 from xce.domain.formats.policy import Decision, Decisions, PolicyInput
 from xce.domain.formats.session_result import Demand, Idle, SessionResult
 from xce.domain.formats.snapshot import Snapshot
-from xce.replay.rounds import SESSIONS_BACK, RecordedRound, RoundChanges, Rounds
+from xce.replay.rounds import SESSIONS_BACK, InventoryChanges, RecordedRound, Rounds
 
 FORMAT: Final = "xce.recording/1"
 #: A session has its whole snapshot after so many deltas, so that a part can be read by itself.
@@ -295,7 +295,8 @@ class RecordingReader:
         session: int | None = line.get("session")
         return self._rounds.read(
             line["number"],
-            RoundChanges.from_json(json.dumps(line["input"]), self.source),
+            PolicyInput.from_json(json.dumps(line["input"]), self.source),
+            InventoryChanges.from_json(json.dumps(line.get("inventory", {})), self.source),
             decided,
             session=session,
             digest=line.get("digest"),

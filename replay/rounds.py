@@ -5,28 +5,20 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from xce.domain.errors import InputError, Problem
-from xce.domain.formats.base import Count, Format, Name, Time
+from xce.domain.formats.base import Format, Name
 from xce.domain.formats.delta import is_same
 from xce.domain.formats.policy import (
-    AskedEntry,
-    Budget,
     Decision,
     Decisions,
-    FailureEntry,
     GrantEntry,
     InstanceEntry,
     Inventory,
-    Pause,
     PolicyInput,
-    PolicySettings,
     RequestEntry,
-    SharedTerms,
 )
-from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
 
 Entry = TypeVar("Entry", RequestEntry, InstanceEntry, GrantEntry)
-AnyFormat = TypeVar("AnyFormat", bound=Format)
 
 #: A round may be about a session that is this far back: a newer one was not heard of yet.
 SESSIONS_BACK: Final = 16
@@ -40,24 +32,12 @@ class Entries(Format, Generic[Entry]):
     order: tuple[Name, ...] | None = None
 
 
-class RoundChanges(Format):
-    """What is different from the input of the round before; of the first round: from an empty one. Null: it is the same."""
+class InventoryChanges(Format):
+    """What is different in the inventory; null: that list is the same."""
 
-    now: Time
-    position: Count = 0
-    computed_at: Time | None = None
-    demand: Demand | None = None
-    idle: Idle | None = None
-    providers: tuple[ProviderDescription, ...] | None = None
     requests: Entries[RequestEntry] | None = None
     instances: Entries[InstanceEntry] | None = None
     grants: Entries[GrantEntry] | None = None
-    budgets: tuple[Budget, ...] | None = None
-    pauses: tuple[Pause, ...] | None = None
-    asked: tuple[AskedEntry, ...] | None = None
-    failures: tuple[FailureEntry, ...] | None = None
-    shared: tuple[SharedTerms, ...] | None = None
-    settings: PolicySettings | None = None
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the canonical JSON text; fields that have their default are left out."""
@@ -83,35 +63,32 @@ class RecordedRound:
 
 
 # ------------------------------------------------------------------ what is different
-def round_changes(before: PolicyInput, after: PolicyInput, *, demand: bool) -> RoundChanges:
-    """Return what makes one input of the one before; ``demand``: with demand and idle supply, unless a session says them."""
-    old, new = before.inventory, after.inventory
-    is_as_before = not demand or (
-        is_same(before.demand, after.demand) and is_same(before.idle, after.idle)
-    )
-    return RoundChanges(
-        now=after.now,
-        position=after.position,
-        computed_at=after.computed_at,
-        demand=None if is_as_before else after.demand,
-        idle=None if is_as_before else after.idle,
-        providers=_other(before.providers, after.providers),
-        requests=_entries(Entries[RequestEntry], old.requests, new.requests),
-        instances=_entries(Entries[InstanceEntry], old.instances, new.instances),
-        grants=_entries(Entries[GrantEntry], old.grants, new.grants),
-        budgets=_other(before.budgets, after.budgets),
-        pauses=_other(before.pauses, after.pauses),
-        asked=_other(before.asked, after.asked),
-        failures=_other(before.failures, after.failures),
-        shared=_other(before.shared, after.shared),
-        settings=None if is_same(before.settings, after.settings) else after.settings,
+def changed_fields(before: PolicyInput, after: PolicyInput, *, said: bool) -> list[str]:
+    """Return the fields to write; ``said``: demand and idle supply are known from a session."""
+    known = _BY_PARTS | (_OF_SESSION if said else frozenset[str]())
+    return [
+        name
+        for name in PolicyInput.model_fields
+        if name in _ALWAYS
+        or (name not in known and not is_same(getattr(before, name), getattr(after, name)))
+    ]
+
+
+def inventory_changes(before: Inventory, after: Inventory) -> InventoryChanges:
+    """Return what makes one inventory of the one before."""
+    if before is after:
+        return _NO_CHANGES
+    return InventoryChanges(
+        requests=_entries(Entries[RequestEntry], before.requests, after.requests),
+        instances=_entries(Entries[InstanceEntry], before.instances, after.instances),
+        grants=_entries(Entries[GrantEntry], before.grants, after.grants),
     )
 
 
-def _other(
-    before: tuple[AnyFormat, ...], after: tuple[AnyFormat, ...]
-) -> tuple[AnyFormat, ...] | None:
-    return None if is_same(before, after) else after
+_NO_CHANGES: Final = InventoryChanges()
+_ALWAYS: Final = frozenset({"now", "position", "computed_at"})
+_BY_PARTS: Final = frozenset({"format", "inventory"})
+_OF_SESSION: Final = frozenset({"demand", "idle"})
 
 
 def _entries(
@@ -133,35 +110,33 @@ def _entries(
 
 # ------------------------------------------------------------------ and back
 def next_input(
-    before: PolicyInput, changes: RoundChanges, said: tuple[Demand, Idle] | None
+    before: PolicyInput,
+    changed: PolicyInput,
+    changes: InventoryChanges,
+    said: tuple[Demand, Idle] | None,
 ) -> PolicyInput:
-    """Return the input that changes make of the one before; ``said``: demand and idle supply, where a session said them.
+    """Return the input that follows on the one before.
+
+    Args:
+        before: the one before.
+        changed: has the fields that were written, and no other.
+        changes: of the inventory.
+        said: demand and idle supply, where a session said them.
 
     Raises:
         InputError: the changes belong to another round.
     """
-    demand, idle = (
-        (changes.demand or before.demand, changes.idle or before.idle) if said is None else said
-    )
-    inventory = before.inventory
-    return before.model_copy(
-        update={
-            "now": changes.now,
-            "position": changes.position,
-            "computed_at": changes.computed_at,
-            "demand": demand,
-            "idle": idle,
-            "inventory": Inventory.model_construct(
-                requests=_applied(inventory.requests, changes.requests),
-                instances=_applied(inventory.instances, changes.instances),
-                grants=_applied(inventory.grants, changes.grants),
-            ),
-            **{name: value for name in _WHOLE if (value := getattr(changes, name)) is not None},
-        }
-    )
-
-
-_WHOLE: Final = ("providers", "budgets", "pauses", "asked", "failures", "shared", "settings")
+    update: dict[str, object] = {name: getattr(changed, name) for name in changed.model_fields_set}
+    if said is not None:
+        update["demand"], update["idle"] = said
+    if changes != _NO_CHANGES:
+        inventory = before.inventory
+        update["inventory"] = Inventory.model_construct(
+            requests=_applied(inventory.requests, changes.requests),
+            instances=_applied(inventory.instances, changes.instances),
+            grants=_applied(inventory.grants, changes.grants),
+        )
+    return before.model_copy(update=update)
 
 
 def _applied(entries: tuple[Entry, ...], changes: Entries[Entry] | None) -> tuple[Entry, ...]:
@@ -197,16 +172,18 @@ class Rounds:
         digest: str | None,
     ) -> str:
         """Return a round as a line of JSON, without its end."""
-        changes = round_changes(
-            self.last or PolicyInput(now=inputs.now), inputs, demand=session is None
-        )
+        before = self.last or PolicyInput(now=inputs.now)
+        fields = changed_fields(before, inputs, said=session is not None)
+        changes = inventory_changes(before.inventory, inputs.inventory)
         self.last = inputs
         parts = [f'"kind":"round","number":{number}']
         if session is not None:
             parts.append(f'"session":{session}')
         if digest is not None:
             parts.append(f'"digest":"{digest}"')
-        parts.append(f'"input":{changes.to_json()}')
+        parts.append(f'"input":{inputs.model_dump_json(include=set(fields))}')
+        if changes != _NO_CHANGES:
+            parts.append(f'"inventory":{changes.to_json()}')
         decided = Decisions.of(*decisions).model_dump_json(include={"decisions"})[1:-1]
         if decided != self._text:
             parts.append(decided)
@@ -216,7 +193,8 @@ class Rounds:
     def read(
         self,
         number: int,
-        changes: RoundChanges,
+        changed: PolicyInput,
+        changes: InventoryChanges,
         decisions: Decisions | None,
         *,
         session: int | None,
@@ -227,7 +205,8 @@ class Rounds:
 
         Args:
             number: from 1.
-            changes: what is different from the round before.
+            changed: the fields that are other than in the round before, and no other.
+            changes: what is different in the inventory.
             decisions: None: they are as in the round before.
             session: that it names.
             digest: that it names.
@@ -236,7 +215,7 @@ class Rounds:
         Raises:
             InputError: it does not belong here.
         """
-        before = self.last or PolicyInput(now=changes.now)
-        self.last = next_input(before, changes, said)
+        before = self.last or PolicyInput(now=changed.now)
+        self.last = next_input(before, changed, changes, said)
         self._decided = decisions or self._decided
         return RecordedRound(number, session, digest, self.last, self._decided.decisions)

@@ -23,6 +23,12 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Read the configuration and its files, and stop.")
     ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="FILE", help="Keep what is decided and answered in a recording."
+        ),
+    ] = None,
 ) -> None:
     """Act on providers until SIGTERM; what was asked and not answered is looked up by whoever acts next."""
     if config is None:
@@ -34,7 +40,10 @@ def run(
         raise PermanentError(
             f"{error.name} is not installed; install xce with its extra: pip install 'xce[controller]'"
         ) from None
-    service = ProvisionerService(read_provisioner_config(config))
+    read = read_provisioner_config(config)
+    if record is not None:
+        read = read.model_copy(update={"record": str(record.absolute())})
+    service = ProvisionerService(read)
     if check:
         terminal.out.print(f"{config} is fit for use", markup=False, highlight=False)
         return

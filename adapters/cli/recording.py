@@ -1,6 +1,8 @@
-"""``xce recording``: what is in a recording, and the same without the names of users and jobs."""
+"""``xce recording``: what is in a recording, several as one, and the same without the names of users and jobs."""
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +14,12 @@ from xce.adapters.files import cannot_write
 from xce.adapters.recordings import read_lines, writing
 from xce.domain.errors import InputError
 from xce.replay.anonymous import anonymised
+from xce.replay.joined import joined
 from xce.replay.recording import RecordedSession, RecordingReader, Start
 
 app = typer.Typer(
     name="recording",
-    help="Look into recordings, and pass them on without names.",
+    help="Look into recordings, join those of several daemons, and pass them on without names.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -95,6 +98,43 @@ def anonymise(
 
     Names of hosts, queues, projects, groups, limits and licences stay.
     """
+    with _new(out) as write:
+        writer = anonymised(
+            lambda: read_lines(recording), str(recording), write, allocators=allocators_for
+        )
+    counts = writer.counts
+    terminal.err.print(f"{out}: {counts.sessions} sessions, {counts.events} events")
+
+
+@app.command(
+    epilog="Example: xce recording join evening.rec.gz scheduler.rec.gz provisioner.rec.gz"
+)
+def join(
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The new file; never an existing one.")
+    ],
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORDING...",
+            help="Of xce scheduler and of each xce provisioner; of daemons that were started again, all.",
+        ),
+    ],
+) -> None:
+    """Make one recording of those of several daemons, so that sessions and the policy are verified, and passed on, together."""
+    with _new(out) as write:
+        made = joined(((str(path), read_lines(path)) for path in recordings), write)
+    counts = made.writer.counts
+    terminal.err.print(
+        f"{out}: {counts.sessions} sessions, {counts.rounds} rounds of the policy, {counts.events} events;"
+        f" {made.tied} rounds are about sessions of the recording",
+        soft_wrap=True,
+    )
+
+
+@contextmanager
+def _new(out: Path) -> Generator[Callable[[str], None]]:
+    """Open a new recording, and yield what writes its lines."""
     with writing(out) as file:
 
         def write(line: str) -> None:
@@ -103,8 +143,4 @@ def anonymise(
             except OSError as error:
                 raise cannot_write(str(out), error) from None
 
-        writer = anonymised(
-            lambda: read_lines(recording), str(recording), write, allocators=allocators_for
-        )
-    counts = writer.counts
-    terminal.err.print(f"{out}: {counts.sessions} sessions, {counts.events} events")
+        yield write

@@ -100,6 +100,10 @@ class ProvisionerConfig(Format):
     policy: PolicyConfig = PolicyConfig()
     lifecycle: LifecycleSettings = LifecycleSettings()
     rhythm: Rhythm = Rhythm()
+    record: Name | None = Field(
+        default=None,
+        description="file of a recording of rounds of the policy and of providers' answers; null: nothing is recorded",
+    )
     monitor: Monitor | None = Field(default=None, description="null: no metrics are served")
 
     def provider_names(self) -> tuple[str, ...]:

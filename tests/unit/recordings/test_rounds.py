@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import ROOT
 from xce.domain.errors import InputError, RejectedError
 from xce.domain.formats.policy import (
     Budget,
@@ -53,11 +54,7 @@ def snapshot(jobs: int, minute: int = 0) -> Snapshot:
         "pending": [
             {"id": f"bobs-{n}", "user": "bob", "queue": "q", "resreq": ""} for n in range(jobs)
         ],
-        "catalog": {
-            "templates": [
-                {"id": "t", "provides": {"slots": 2}, "allowed": 9}
-            ]
-        },
+        "catalog": {"templates": [{"id": "t", "provides": {"slots": 2}, "allowed": 9}]},
     }
     return Snapshot.from_json(json.dumps(document))
 
@@ -180,6 +177,20 @@ def test_any_rounds_one_after_the_other_come_back_byte_for_byte(
 
     assert [one.inputs.to_json() for one in found] == [one.to_json() for one in given]
     assert verify(tape.lines, "x").mismatch is None
+
+
+def test_every_field_of_an_input_comes_back_and_goes_again() -> None:
+    """Whatever a later release adds to the input, its rounds are recorded whole."""
+    text = (ROOT / "examples" / "round.json").read_text(encoding="utf-8")
+    full = PolicyInput.from_json(text)
+    tape = Tape()
+    for inputs in (tape.inputs(), full, full, tape.inputs(1)):
+        tape.round(inputs)
+
+    found = [one.inputs.to_json() for one in rounds(tape.lines)]
+
+    assert found[1] == found[2] == full.to_json()
+    assert found[3] == tape.inputs(1).to_json()
 
 
 # ------------------------------------------------------------------ verification
