@@ -129,14 +129,34 @@ LINE = (
         "x Account=boss QOS=high",
         "x UserId=root(0) GroupId=root(0) MCS_label=N/A Account=boss",
         "x JobName=y NodeList=n9",
+        "x\nJobId=8 JobName=y UserId=root(0) GroupId=root(0) MCS_label=N/A Account=boss",
+        "x\n   NodeList=n9",
     ],
 )
 def test_a_user_cannot_name_a_job_into_another_account(name: str) -> None:
-    (record,) = text.records(LINE.format(name=name, comment="Account=boss Nodes=n9 CPU_IDs=0 Mem=1 GRES="))  # fmt: skip
+    line = LINE.format(name=name, comment="Account=boss Nodes=n9 CPU_IDs=0 Mem=1 GRES=")
+    (record,) = text.records(line, "JobId", has="JobState=")
 
-    assert record["JobName"] == name
+    assert record["JobName"].split() == name.split()
     assert (record["UserId"], record["Account"], record["QOS"]) == ("ann(1000)", "chip", "normal")
     assert (record["NodeList"], record[text.PLACED]) == ("n1", "n1 0 100")
+
+
+def test_broken_lines_are_one_record_as_without_the_option_for_one_line() -> None:
+    broken = LINE.format(name="a b", comment="none").replace(" UserId", "\n   UserId")
+    broken = broken.replace(" Nodes=n1 CPU", "\n     Nodes=n1 CPU").replace(
+        " Command", "\n\n   Command"
+    )
+
+    whole = text.records(LINE.format(name="a b", comment="none"), "JobId", has="JobState=")
+    assert text.records(f"{broken}\n\n{broken}\n", "JobId", has="JobState=") == whole * 2
+
+
+def test_lines_of_one_word_are_records() -> None:
+    assert text.records("none\nLicenseName=a\nLicenseName=b\n", "LicenseName") == [
+        {"LicenseName": "a"},
+        {"LicenseName": "b"},
+    ]
 
 
 @pytest.mark.parametrize(

@@ -390,7 +390,7 @@ def _me() -> str:
 
 
 def _path() -> str:
-    return f"/usr/sbin:/sbin:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    return f"{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
 
 
 def _program(name: str) -> str:

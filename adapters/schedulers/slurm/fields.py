@@ -118,6 +118,20 @@ def document_of(value: object) -> Fields:
     return Fields(cast("dict[str, object]", value), ())
 
 
+def listed(document: object, name: str) -> list[Fields]:
+    """Return the records of a whole JSON document: one that tells of errors in place of records is none.
+
+    Raises:
+        WrongFieldError: it is no object with a list of that name, or the list is empty because something failed.
+    """
+    top = document_of(document)
+    found = records_of(top.values.get(name), (name,))
+    failed = top.values.get("errors")
+    if not found and failed:
+        raise WrongFieldError(("errors",), failed, f"{name}, and no errors")
+    return found
+
+
 def records_of(value: object, path: Path) -> list[Fields]:
     """Return the records of a list.
 

@@ -20,6 +20,7 @@ _TAKEN: Final = frozenset({"slots", "mem", HOST_NAME, RESERVATION})
 #: A record, and no machine: what could be a host one day.
 _ABSENT: Final = frozenset({"FUTURE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN"})
 _DOWN: Final = frozenset({"DOWN", "FAIL", "FAILING", "ERROR", "UNKNOWN", "INVALID_REG", "INVALID"})
+_IN_USE: Final = frozenset({"MIXED", "ALLOCATED", "COMPLETING"})
 _CLOSED: Final = frozenset(
     {"MAINTENANCE", "MAINT", "REBOOT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "NOT_RESPONDING", "NO_RESPOND", "BLOCKED", "DRAIN"}
 )  # fmt: skip
@@ -66,11 +67,12 @@ class Hosts:
         return tuple(self._host(node, until.get(node.name), busy) for node in self.nodes.values())
 
     def unseen(self) -> list[str]:
-        """Return the nodes that are busy by their own counts and have no job that is shown."""
+        """Return the nodes that are busy by their own counts, or their state, and have no job that is shown."""
         return [
             node.name
             for node in self.nodes.values()
-            if node.cpus_used and node.name not in self._busy
+            if node.name not in self._busy
+            and (node.cpus_used or not node.states.isdisjoint(_IN_USE))
         ]
 
     # ---------------------------------------------------------------------- one

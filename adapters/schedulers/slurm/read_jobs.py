@@ -5,20 +5,20 @@ from collections.abc import Callable
 from typing import Final
 
 from xce.adapters.schedulers.slurm import text
-from xce.adapters.schedulers.slurm.facts import JobFact, Placed
+from xce.adapters.schedulers.slurm.facts import RUNS, WAITS, JobFact, Placed
 from xce.adapters.schedulers.slurm.fields import (
     Fields,
     Path,
     WrongFieldError,
-    document_of,
-    records_of,
+    listed,
 )
 from xce.adapters.schedulers.slurm.lists import amounts, array_tasks, host_names
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import path_of
 
 JOBS_TEXT: Final = "scontrol -d -o show job"
-_ENDED: Final = frozenset({"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"})  # fmt: skip
+_ENDED: Final = frozenset({"COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"})  # fmt: skip
+_KNOWN: Final = _ENDED | RUNS | WAITS
 _BIG: Final = 2**31
 
 
@@ -29,7 +29,7 @@ def jobs_of_json(document: object, command: str) -> tuple[tuple[JobFact, ...], l
         InputError: no list of jobs, or a job that may run cannot be read: what it holds would seem free.
     """
     try:
-        jobs = records_of(document_of(document).values.get("jobs"), ("jobs",))
+        jobs = listed(document, "jobs")
     except WrongFieldError as error:
         raise InputError(command, [error.problem]) from None
     return _all(jobs, command)
@@ -43,10 +43,11 @@ def jobs_of_text(output: str) -> tuple[tuple[JobFact, ...], list[Problem]]:
     """
     found: list[Fields] = []
     broken: list[Problem] = []
-    for place, record in enumerate(text.records(output)):
-        if "JobId" not in record:
-            continue
+    for place, record in enumerate(text.records(output, "JobId", has="JobState=")):
         path: Path = ("jobs", place)
+        if not record.get("JobState"):  # never so; whatever it is, a node with it counts as busy
+            broken.append(Problem(f"job {record['JobId']} has no JobState", path_of(path)))
+            continue
         try:
             found.append(Fields(_document(record), path))
         except ValueError as error:
@@ -68,6 +69,13 @@ def _all(jobs: list[Fields], command: str) -> tuple[tuple[JobFact, ...], list[Pr
                 states = frozenset({"RUNNING" if fields.text("nodes") else "PENDING"})
             if states <= _ENDED:
                 continue
+            if states.isdisjoint(
+                _KNOWN
+            ):  # a state of a version to come: one that has nodes may run
+                problems.append(_unknown_state(fields))
+                if not fields.text("nodes"):
+                    continue
+                states |= {"RUNNING"}
             try:
                 found.append(_job(fields, states))
             except WrongFieldError as error:
@@ -77,6 +85,11 @@ def _all(jobs: list[Fields], command: str) -> tuple[tuple[JobFact, ...], list[Pr
         except WrongFieldError as error:
             raise InputError(command, [error.problem]) from None
     return tuple(found), problems
+
+
+def _unknown_state(fields: Fields) -> Problem:
+    state = "+".join(fields.words("job_state"))
+    return Problem(f"the state {state!r} is not known", path_of((*fields.path, "job_state")))
 
 
 def _job(fields: Fields, states: frozenset[str]) -> JobFact:
@@ -140,7 +153,7 @@ def _job(fields: Fields, states: frozenset[str]) -> JobFact:
         excluded=_names(fields, "excluded_nodes"),
         shared=_shared(fields),
         contiguous=fields.yes("contiguous"),
-        licences=fields.text("licenses"),
+        licences=_licences(fields, states),
         per_node=per_node,
         per_task=fields.text("tres_per_task"),
         per_job=fields.text("tres_per_job"),
@@ -177,9 +190,15 @@ def _shared(fields: Fields) -> str:
         if value is True or told & {"true", "exclusive", "topo"}:
             return "none"
         words |= told
-    if words & {"none", "exclusive"}:
+    if words & {"none", "exclusive", "topo"}:
         return "none"
-    return "user" if "user" in words else ""
+    return "user" if words & {"user", "mcs"} else ""
+
+
+def _licences(fields: Fields, states: frozenset[str]) -> str:
+    """Return what a job asks for; of one that has nodes what it got, where Slurm says so (from 25.05 on)."""
+    got = "" if "PENDING" in states else fields.text("licenses_allocated")
+    return got or fields.text("licenses")
 
 
 # ------------------------------------------------------------- where a running job is
@@ -277,7 +296,7 @@ def _document(record: dict[str, str]) -> dict[str, object]:
     indexes = text.value(get("ArrayTaskId"))
     is_one = indexes.isdigit()
     waits = get("JobState") == "PENDING"
-    share = {"NO": "none", "EXCLUSIVE": "none", "USER": "user"}
+    share = {"NO": "none", "EXCLUSIVE": "none", "TOPO": "none", "USER": "user", "MCS": "user"}
     placed = [part.split(" ") for part in get(text.PLACED, "").split(";") if part]
     return {
         "job_id": number("JobId"),
@@ -315,6 +334,7 @@ def _document(record: dict[str, str]) -> dict[str, object]:
         "shared": share.get(get("OverSubscribe", "")),
         "contiguous": get("Contiguous") == "1",
         "licenses": text.value(get("Licenses")),
+        "licenses_allocated": text.value(get("LicensesAlloc")),
         "tres_req_str": text.value(get("ReqTRES") or (get("TRES") if waits else None)),
         "tres_alloc_str": text.value(get("AllocTRES") or (None if waits else get("TRES"))),
         "tres_per_node": text.value(get("TresPerNode")),

@@ -4,7 +4,7 @@ from typing import Final
 
 from xce.adapters.schedulers.slurm import text
 from xce.adapters.schedulers.slurm.facts import NodeFact
-from xce.adapters.schedulers.slurm.fields import Fields, WrongFieldError, document_of, records_of
+from xce.adapters.schedulers.slurm.fields import Fields, WrongFieldError, listed
 from xce.adapters.schedulers.slurm.lists import amounts, generic_resources
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import path_of
@@ -24,11 +24,7 @@ def nodes_of_json(document: object, command: str) -> tuple[NodeFact, ...]:
         InputError: no list of nodes, or one of them cannot be read.
     """
     try:
-        top = document_of(document)
-        if "nodes" not in top.values and "sinfo" in top.values:
-            raise WrongFieldError(("sinfo",), "a summary", "nodes; is sinfo called with -N?")
-        nodes = records_of(top.values.get("nodes"), ("nodes",))
-        return tuple(_node(fields) for fields in nodes if fields.has("name"))
+        return tuple(_node(fields) for fields in listed(document, "nodes") if fields.has("name"))
     except WrongFieldError as error:
         raise InputError(command, [error.problem]) from None
 
@@ -40,9 +36,7 @@ def nodes_of_text(output: str) -> tuple[NodeFact, ...]:
         InputError: one of them cannot be read.
     """
     found: list[NodeFact] = []
-    for place, record in enumerate(text.records(output)):
-        if "NodeName" not in record:
-            continue
+    for place, record in enumerate(text.records(output, "NodeName")):
         path = ("nodes", place)
         try:
             found.append(_node(Fields(_document(record), path)))
@@ -52,6 +46,11 @@ def nodes_of_text(output: str) -> tuple[NodeFact, ...]:
             problem = Problem(f"node {record['NodeName']}: {error}", path_of(path))
             raise InputError(NODES_TEXT, [problem]) from None
     return tuple(found)
+
+
+def is_summary(document: object) -> bool:
+    """Return whether a document is what sinfo says from 23.02 on: groups of nodes, and none of their own counts."""
+    return isinstance(document, dict) and "sinfo" in document and "nodes" not in document
 
 
 def states_of(words: tuple[str, ...]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from xce.adapters.schedulers.slurm.facts import (
     ReservationFact,
     SettingFacts,
 )
-from xce.adapters.schedulers.slurm.fields import Fields, WrongFieldError, document_of, records_of
+from xce.adapters.schedulers.slurm.fields import Fields, WrongFieldError, listed
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import path_of
 
@@ -27,6 +27,9 @@ ASSOCIATIONS_TEXT: Final = "sacctmgr show assoc"
 QOS_LIMITS: Final = ("GrpTRES", "GrpJobs", "MaxTRESPU", "MaxJobsPU", "MaxTRESPA", "MaxJobsPA")
 ASSOCIATION_LIMITS: Final = ("GrpTRES", "GrpJobs", "MaxJobs")
 
+#: What a partition says, from 26.05 on, that gives a job its nodes to itself.
+_WHOLE: Final = frozenset({"NODE", "TOPO"})
+
 F = TypeVar("F")
 
 
@@ -34,9 +37,7 @@ def _each(
     output: str, command: str, key: str, read: Callable[[dict[str, str]], F | None]
 ) -> tuple[F, ...]:
     found: list[F] = []
-    for place, record in enumerate(text.records(output)):
-        if key not in record:
-            continue
+    for place, record in enumerate(text.records(output, key)):
         try:
             one = read(record)
         except ValueError as error:
@@ -70,7 +71,8 @@ def _partition(record: dict[str, str]) -> PartitionFact:
         nodes=text.value(record.get("Nodes")),
         is_up=record.get("State", "UP") in ("UP", "DRAIN") and record.get("State") != "DRAIN",
         tier=_said(record, "PriorityTier", text.number) or 0,
-        is_exclusive=record.get("OverSubscribe", "").startswith("EXCLUSIVE"),
+        is_exclusive=record.get("OverSubscribe", "").startswith("EXCLUSIVE")
+        or record.get("Exclusive") in _WHOLE,
         max_time=_said(record, "MaxTime", text.minutes),
         default_time=_said(record, "DefaultTime", text.minutes),
         qos=text.value(record.get("QoS")),
@@ -85,7 +87,7 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
     """
     found: list[PartitionFact] = []
     try:
-        for one in _list(document, "partitions"):
+        for one in listed(document, "partitions"):
             groups = isinstance(one.values.get("nodes"), dict)
             if groups:
                 states = one.record("partition").words("state")
@@ -94,7 +96,7 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
                     nodes=one.record("nodes").text("configured"),
                     is_up="UP" in states or not states,
                     tier=one.record("priority").whole("tier") or 0,
-                    is_exclusive="EXCLUSIVE" in one.record("maximums").words("shares"),
+                    is_exclusive=_gives_whole_nodes(one),
                     max_time=one.record("maximums").whole("time"),
                     default_time=one.record("defaults").whole("time"),
                     qos=one.record("qos").text("assigned"),
@@ -117,8 +119,14 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
     return tuple(found)
 
 
-def _list(document: object, name: str) -> list[Fields]:
-    return records_of(document_of(document).values.get(name), (name,))
+def _gives_whole_nodes(partition: Fields) -> bool:
+    """Return whether a job of a partition has its nodes to itself: a count of 0 jobs that share one; from 26.05 on a word."""
+    if partition.record("partition").text("exclusive").upper() in _WHOLE:
+        return True
+    most = partition.record("maximums")
+    if isinstance(most.values.get("shares"), list):
+        return "EXCLUSIVE" in most.words("shares")
+    return most.whole("shares") == 0
 
 
 # ------------------------------------------------------------------------ licences
@@ -134,7 +142,7 @@ def licences_of_text(output: str) -> tuple[LicenceFact, ...]:
 def _licence(record: dict[str, str]) -> LicenceFact | None:
     total = _said(record, "Total", text.number)
     used = _said(record, "Used", text.number)
-    if total is None:
+    if total is None or "Nodes" in record:
         return None
     reserved = _said(record, "Reserved", text.number) or 0
     missing = _said(record, "LastDeficit", text.number) or 0
@@ -151,10 +159,10 @@ def licences_of_json(document: object, command: str) -> tuple[LicenceFact, ...]:
     """
     found: list[LicenceFact] = []
     try:
-        for one in _list(document, "licenses"):
+        for one in listed(document, "licenses"):
             total, used = one.whole("Total"), one.whole("Used")
-            if not one.text("LicenseName") or total is None:
-                continue  # jobs that ask for it are held: nothing is known of it
+            if not one.text("LicenseName") or total is None or one.text("Nodes"):
+                continue  # jobs that ask for it are held: nothing is known of it, or it counts for some nodes only
             reserved = (one.whole("Reserved") or 0) + (one.whole("LastDeficit") or 0)
             found.append(
                 LicenceFact(one.text("LicenseName"), total, used, reserved, one.yes("Remote"))
@@ -198,7 +206,7 @@ def reservations_of_json(
     """
     found: list[ReservationFact] = []
     try:
-        for one in _list(document, "reservations"):
+        for one in listed(document, "reservations"):
             start, end = one.time("start_time"), one.time("end_time")
             if not one.text("name") or start is None or end is None:
                 continue

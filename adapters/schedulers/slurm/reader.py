@@ -30,6 +30,7 @@ from xce.domain.errors import AdapterError, InputError, Problem, TransientError
 
 #: From this version on scontrol writes JSON, and sinfo's JSON is a summary.
 _SCONTROL_JSON: Final = (23, 2)
+_NODES_JSON: Final = ("scontrol", "show", "node", "--json")
 _NO_JSON: Final = ("unrecognized option", "invalid option", "unknown option", "Invalid --json")
 
 T = TypeVar("T")
@@ -59,6 +60,7 @@ class Reader:
         self._json = json
         self._limits_every = limits_every
         self._limits: _Limits | None = None
+        self._sinfo_sums_up = False
 
     def read(self, at: datetime) -> Readings:
         """Return what the cluster shows now.
@@ -108,15 +110,24 @@ class Reader:
         if self._rest is not None:
             return read_nodes.nodes_of_json(self._rest.get("nodes"), "slurmrestd nodes")
         if self._json:
-            command: tuple[str, ...] = ("sinfo", "--json")
-            if version_of(settings.version) >= _SCONTROL_JSON:
-                command = ("scontrol", "show", "node", "--json")
-            found = self._as_json(command, read_nodes.nodes_of_json)
+            found = None
+            if version_of(settings.version) < _SCONTROL_JSON and not self._sinfo_sums_up:
+                found = self._as_json(("sinfo", "--json"), self._nodes_of_sinfo)
+            if found is None and self._json:
+                found = self._as_json(_NODES_JSON, read_nodes.nodes_of_json)
             if found is not None:
                 return found
         return read_nodes.nodes_of_text(self._text(("scontrol", "-o", "show", "node")))
 
-    def _as_json(self, command: tuple[str, ...], read: Callable[[object, str], T]) -> T | None:
+    def _nodes_of_sinfo(self, document: object, command: str) -> tuple[NodeFact, ...] | None:
+        if read_nodes.is_summary(document):  # it is newer than its settings say
+            self._sinfo_sums_up = True
+            return None
+        return read_nodes.nodes_of_json(document, command)
+
+    def _as_json(
+        self, command: tuple[str, ...], read: Callable[[object, str], T | None]
+    ) -> T | None:
         """Return what a command says in JSON; None: this version of it does not, so it is not asked again."""
         shown = " ".join(command)
         try:

@@ -24,7 +24,7 @@ COUNTS: Final = frozenset({Waits.RESOURCES, Waits.LICENCES, Waits.ARRAY})
 
 #: First in line, behind it, not looked at yet; and what Slurm says where no record of slurm.conf that may be used fits.
 _RESOURCES = (
-    "None", "Resources", "Priority", "ReqNodeNotAvail", "PartitionConfig", "PartitionNodeLimit", "BadConstraints",
+    "None", "Resources", "Priority", "ReqNodeNotAvail", "PartitionConfig", "PartitionNodeLimit", "BadConstraints", "Constraints",
     "NodeDown", "Nodes_required_for_job_are_DOWN", "SchedDefer", "WaitingForScheduling", "NodeNotAvail", "Nodes",
 )  # fmt: skip
 _HELD = (
@@ -34,7 +34,7 @@ _HELD = (
 )  # fmt: skip
 _SITE = (
     "PartitionDown", "PartitionInactive", "PartitionTimeLimit", "InvalidAccount", "InvalidQOS", "AccountNotAllowed",
-    "QOSNotAllowed", "Cleaning", "Prolog", "FrontEndDown", "BurstBufferResources", "BurstBufferStageIn",
+    "QOSNotAllowed", "MpiPortsBusy", "NvidiaImexChannels", "MaxPoweredUpNodes", "Cleaning", "Prolog", "FrontEndDown", "BurstBufferResources", "BurstBufferStageIn",
     "BurstBufferOperation", "DeadLine", "FedJobLock", "NoReservation", "AccountingPolicy",
 )  # fmt: skip
 
@@ -51,6 +51,7 @@ _OF_WORD: Final[dict[str, Waits]] = (
         "Reservation": Waits.RESERVATION,
         "ReservationDeleted": Waits.RESERVATION,
         "ReservationNotActive": Waits.RESERVATION,
+        "ReservationInvalid": Waits.RESERVATION,
         "QOSUsageThreshold": Waits.LIMIT,
     }
 )

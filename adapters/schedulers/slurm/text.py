@@ -19,10 +19,20 @@ _MIB: Final[dict[str, int]] = {"k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p
 _EMPTY: Final = frozenset({"(null)", "N/A", "n/a", "None", "Unknown", "NONE", "n/s", ""})
 
 
-def records(text: str) -> list[dict[str, str]]:
-    """Return the lines of ``scontrol -o`` as names and texts; a line without any name is none."""
-    found = [_record(line) for line in text.split("\n") if "=" in line]
-    return [record for record in found if record]
+def records(text: str, first: str, *, has: str = "") -> list[dict[str, str]]:
+    """Return the records of ``scontrol`` as names and texts; each begins on a line of its own, with the name ``first``.
+
+    Other lines go on with the one before: a version that leaves ``-o`` out of account breaks lines, and so may a free text. So does a
+    line that comes before the name ``has``, which each record has behind the text that a user is free to choose.
+    """
+    begins = f"{first}="
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith(begins) and (not has or not lines or f" {has}" in lines[-1]):
+            lines.append(line)
+        elif lines and line.strip():
+            lines[-1] += f" {line.strip()}"
+    return [_record(line) for line in lines]
 
 
 def _record(line: str) -> dict[str, str]:
