@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from tests.service.running import Running, running
+from tests.service.running import TOKENS, Running, running
 from tests.service.webhook_server import (
     WITHIN_S,
     endless_headers,
@@ -21,6 +22,7 @@ from tests.service.webhook_server import (
     status,
     webhook,
 )
+from xce.adapters.cli.operators.main import app as operators
 from xce.adapters.store.seat_file import FileSeat
 from xce.domain.engine.messages import Role
 
@@ -85,7 +87,13 @@ def test_a_webhook_is_told_once_that_something_is_so_and_once_that_it_is_over(
         _, over = server.wait_for(2)
         until(lambda: settled(service) == ["delivered", "delivered"])
         metrics = service.admin.get("/metrics").text
+        environment = {"XCE_ADDRESS": service.address, "XCE_TOKEN": TOKENS[Role.VIEWER]}
+        now = CliRunner().invoke(operators, ["alerts"], env=environment).stdout
+        ever = CliRunner().invoke(operators, ["alerts", "--all"], env=environment).stdout
 
+    assert now == "no alerts\n"
+    assert "orphan  cleared" in ever
+    assert "i-7 at aws: nobody owns it" in ever
     assert raised.notice.alert == over.notice.alert == "orphan/aws/i-7"
     assert (raised.notice.state, over.notice.state) == ("raised", "cleared")
     assert raised.notice.text == "i-7 at aws: nobody owns it: listed twice"

@@ -52,7 +52,7 @@ def admin(site: Site) -> Operator:
 
 LISTS = (
     "demand", "providers", "requests", "instances", "grants", "shared", "leases", "costs", "decisions", "orphans", "drains",
-    "audit", "status",
+    "audit", "status", "alerts",
 )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def test_a_long_reason_for_a_pause_is_cut_for_people_and_whole_for_programs(
     (row,) = [line for line in admin.says("providers").splitlines() if "c4 until" in line]
 
     assert row.rstrip().endswith("…")
-    assert len(row[row.index("c4 until") :].rstrip()) <= showing.BRIEF
+    assert len(row[row.index("Traceback") :].rstrip()) <= showing.BRIEF
     assert admin.json("providers")["items"][0]["pauses"][0]["why"] == why
     admin.says("provider", "pause", "cloud", "--why", "out")
     (row,) = [line for line in admin.says("providers").splitlines() if " until " in line]

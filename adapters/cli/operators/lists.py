@@ -1,10 +1,9 @@
-"""What ``xcecli`` lists: supply, asks, money, reasons; all of one list at one moment of the controller."""
+"""Lists of ``xcecli`` that are more than a table: demand, costs, decisions, the log. The others: ``tables.py``."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 from zoneinfo import ZoneInfo
 
 import typer
@@ -15,30 +14,17 @@ from xce.adapters.cli.operators import attribution
 from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import (
     Column,
-    F,
     Times,
     WatchOption,
     again,
-    brief,
-    by_state,
-    page_json,
+    print_entries,
     show,
     shown,
-    table_of,
 )
+from xce.adapters.cli.operators.tables import DECISIONS, write
 from xce.adapters.client import Client
 from xce.domain.formats.periods import Period
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, Pause, RequestEntry
-from xce.domain.formats.rest import (
-    CostLine,
-    DecisionEntry,
-    DrainEntry,
-    EventEntry,
-    LeaseEntry,
-    OrphanEntry,
-    ProviderEntry,
-    SpentPeriods,
-)
+from xce.domain.formats.rest import CostLine, DecisionEntry, EventEntry, SpentPeriods
 
 #: Events that ``audit`` looks through for those that fit.
 LOOKED_AT_MAX = 100_000
@@ -52,36 +38,6 @@ class By(StrEnum):
     QUEUE = "queue"
     DAY = "day"
     MONTH = "month"
-
-
-def _list(entries: Iterable[F], columns: list[Column[F]], what: str, *, as_json: bool) -> None:
-    found = list(entries)
-    if as_json:
-        terminal.write_json(page_json(found))
-    elif found:
-        terminal.print_table(table_of(found, columns))
-    else:
-        show(f"no {what}")
-
-
-class _Listing:
-    """One list, as it was asked for: of which controller, with times of which zone, in which form, how often."""
-
-    def __init__(self, context: typer.Context, watch: float | None, *, as_json: bool) -> None:
-        self._connection = connection_of(context)
-        self._watch = watch
-        self._as_json = as_json
-        self.times = Times(self._connection.local)
-
-    def show(
-        self, entries: Callable[[Client], Iterable[F]], columns: list[Column[F]], what: str
-    ) -> None:
-        with self._connection.client() as client:
-            again(
-                lambda: _list(entries(client), columns, what, as_json=self._as_json),
-                self._watch,
-                as_json=self._as_json,
-            )
 
 
 # ----------------------------------------------------------------------- demand
@@ -129,127 +85,6 @@ def demand(
                 show(f"idle: {count.amount} of {count.name}")
 
         again(once, watch, as_json=as_json)
-
-
-# ----------------------------------------------------------------------- supply
-def providers(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Providers: what they offer, how much of it is used, what is paused, until when and why."""
-    listing = _Listing(context, watch, as_json=as_json)
-
-    def offers(entry: ProviderEntry) -> list[str]:
-        description = entry.description
-        hosts = [
-            f"{offer.template_id} (up to {offer.max_number})"
-            if offer.max_number >= 0
-            else offer.template_id
-            for offer in description.templates
-        ]
-        counts = [
-            f"{offer.name} ({'unknown' if offer.capacity is None else offer.capacity})"
-            for offer in description.resources
-        ]
-        return hosts + counts
-
-    def paused(pauses: Sequence[Pause]) -> str | None:
-        if not pauses:
-            return None
-        first = min(pauses, key=lambda pause: pause.item or "")
-        text = brief(
-            f"{first.item or 'all of it'} until {listing.times.of(first.until)}: {first.why}"
-        )
-        return text if len(pauses) == 1 else f"{text} and {len(pauses) - 1} more"
-
-    columns: list[Column[ProviderEntry]] = [
-        Column("provider", lambda entry: entry.name),
-        Column("offers", offers),
-        Column("hosts", lambda entry: entry.hosts, right=True),
-        Column("capacity", lambda entry: entry.description.capacity, right=True),
-        Column("priority", lambda entry: entry.description.priority, right=True),
-        Column(
-            "paused",
-            lambda entry: paused(entry.pauses),
-            lambda text: "" if text == "-" else "yellow",
-        ),
-    ]
-    listing.show(Client.providers, columns, "providers")
-
-
-def requests(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Asks that are open, or of which something lives."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[RequestEntry]] = [
-        Column("request", lambda entry: entry.id),
-        Column("provider", lambda entry: entry.provider),
-        Column("item", lambda entry: entry.template or entry.resource),
-        Column("asked", lambda entry: entry.amount, right=True),
-        Column("granted", lambda entry: entry.granted, right=True),
-        Column("failed", lambda entry: entry.failed, right=True),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: listing.times.of(entry.asked_at)),
-        Column("deadline", lambda entry: listing.times.of(entry.deadline)),
-        Column("theirs", lambda entry: entry.provider_request_id),
-    ]
-    listing.show(Client.requests, columns, "requests")
-
-
-def instances(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Hosts that exist: what a request brought, where it is in its life, what it costs."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[InstanceEntry]] = [
-        Column("instance", lambda entry: entry.id),
-        Column("template", lambda entry: entry.template),
-        Column("host", lambda entry: entry.host),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("granted", lambda entry: listing.times.of(entry.granted_at)),
-        Column("joined", lambda entry: listing.times.of(entry.joined_at)),
-        Column("held until", lambda entry: listing.times.of(entry.hold_until)),
-        Column("per hour", lambda entry: entry.price_per_hour, right=True),
-        Column("request", lambda entry: entry.request),
-    ]
-    listing.show(Client.instances, columns, "instances")
-
-
-def grants(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Amounts that are lent: how much, until when, what goes back."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[GrantEntry]] = [
-        Column("grant", lambda entry: entry.id),
-        Column("resource", lambda entry: entry.resource),
-        Column("amount", lambda entry: entry.amount, right=True),
-        Column("returning", lambda entry: entry.returning, right=True),
-        Column("returned", lambda entry: entry.returned, right=True),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("granted", lambda entry: listing.times.of(entry.granted_at)),
-        Column("held until", lambda entry: listing.times.of(entry.hold_until)),
-        Column("ends", lambda entry: listing.times.of(entry.expires_at)),
-        Column("per hour", lambda entry: entry.price_per_hour, right=True),
-        Column("request", lambda entry: entry.request),
-    ]
-    listing.show(Client.grants, columns, "grants")
-
-
-def leases(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Which provisioner may act on each provider."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[LeaseEntry]] = [
-        Column("provider", lambda entry: entry.provider),
-        Column("holder", lambda entry: entry.holder),
-        Column("epoch", lambda entry: entry.epoch, right=True),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: listing.times.of(entry.since)),
-        Column("ends in", lambda entry: None if entry.left_s is None else f"{entry.left_s:.0f} s", right=True),
-    ]  # fmt: skip
-    listing.show(Client.leases, columns, "leases")
 
 
 # ------------------------------------------------------------------------ money
@@ -308,7 +143,7 @@ def costs(
     with connection.client() as client:
 
         def once() -> None:
-            if by in (By.DAY, By.MONTH):
+            if by is By.DAY or by is By.MONTH:
                 _spent(client.spent(Period(by.value), zone), zone, as_json=as_json)
                 return
             if by is not None:
@@ -331,7 +166,7 @@ def costs(
                 terminal.write_json(found.to_json())
                 return
             if found.lines:
-                terminal.print_table(table_of(found.lines, columns))
+                print_entries(found.lines, columns, times)
             show(
                 f"cost {shown(found.cost)}, now {shown(found.per_hour)} per hour, at {times.of(found.now)}"
             )
@@ -348,61 +183,22 @@ def decisions(
     watch: WatchOption = None,
 ) -> None:
     """The newest decisions: what was done, for which jobs, why."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[DecisionEntry]] = [
-        Column("at", lambda entry: listing.times.of(entry.at)),
-        Column("deed", lambda entry: entry.deed.value),
-        Column("provider", lambda entry: entry.provider),
-        Column("item", lambda entry: entry.item),
-        Column("amount", lambda entry: entry.amount, right=True),
-        Column("jobs", lambda entry: entry.jobs),
-        Column("led to", lambda entry: entry.led_to),
-        Column("why", lambda entry: entry.reason),
-    ]
 
     def newest(client: Client) -> list[DecisionEntry]:
         return [one for one in client.decisions() if job is None or job in one.jobs][:limit]
 
-    listing.show(newest, columns, "decisions")
+    DECISIONS.show(context, watch, as_json=as_json, entries=newest)
 
 
-def orphans(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """What costs money and belongs to no live record, or does not exist any more at its provider."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[OrphanEntry]] = [
-        Column("orphan", lambda entry: entry.id),
-        Column("kind", lambda entry: entry.kind.value),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("found", lambda entry: listing.times.of(entry.found)),
-        Column("request", lambda entry: entry.tag),
-        Column("why", lambda entry: entry.why),
-    ]
-    listing.show(Client.orphans, columns, "orphans")
-
-
-def drains(
-    context: typer.Context, as_json: terminal.JsonOption = False, watch: WatchOption = None
-) -> None:
-    """Hosts that take no new work, how far they are, and what happens at their deadline."""
-    listing = _Listing(context, watch, as_json=as_json)
-    columns: list[Column[DrainEntry]] = [
-        Column("host", lambda entry: entry.host),
-        Column("instance", lambda entry: entry.instance),
-        Column("state", lambda entry: entry.state.value, by_state),
-        Column("since", lambda entry: listing.times.of(entry.since)),
-        Column("deadline", lambda entry: _deadline(entry, listing.times)),
-        Column("jobs", lambda entry: entry.jobs),
-        Column("by", lambda entry: entry.by),
-        Column("why", lambda entry: entry.why),
-    ]
-    listing.show(Client.drains, columns, "drains")
-
-
-def _deadline(entry: DrainEntry, times: Times) -> str | None:
-    at: datetime | None = entry.deadline
-    return None if at is None else f"{times.of(at)}, then {entry.at_deadline}"
+#: The columns of ``audit``.
+EVENTS: Final[tuple[Column[EventEntry], ...]] = (
+    Column("position", lambda entry: entry.position, right=True),
+    Column("at", lambda entry: entry.at),
+    Column("what", lambda entry: entry.name.removeprefix("xce.")),
+    Column("of", lambda entry: entry.aggregate),
+    Column("by", lambda entry: entry.by, extra=True),
+    Column("why", lambda entry: entry.data.get("why") or entry.data.get("reason"), wraps=True),
+)
 
 
 def _is_receipt(event: EventEntry) -> bool:
@@ -427,14 +223,6 @@ def audit(
     """The newest events of the log: who did what, when and why. xce audit query answers more."""
     connection = connection_of(context)
     times = Times(connection.local)
-    columns: list[Column[EventEntry]] = [
-        Column("position", lambda entry: entry.position, right=True),
-        Column("at", lambda entry: times.of(entry.at)),
-        Column("what", lambda entry: entry.name.removeprefix("xce.")),
-        Column("of", lambda entry: entry.aggregate),
-        Column("by", lambda entry: entry.by),
-        Column("why", lambda entry: entry.data.get("why") or entry.data.get("reason")),
-    ]
     with connection.client() as client:
         is_filtered = not kind == of == by is None
         end = client.status().position
@@ -446,4 +234,4 @@ def audit(
             and (of is None or event.aggregate == of)
             and (by is None or event.by == by)
         ]
-        _list(found[-limit:], columns, "events", as_json=as_json)
+        write(found[-limit:], EVENTS, "events", times, as_json=as_json)

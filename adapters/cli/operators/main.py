@@ -8,7 +8,8 @@ import typer
 
 from xce.adapters.cli import terminal
 from xce.adapters.cli.main import carry_out
-from xce.adapters.cli.operators import actions, lists
+from xce.adapters.cli.operators import actions, lists, tables
+from xce.adapters.cli.operators.alerts import alerts
 from xce.adapters.cli.operators.connection import Connection, connection_of
 from xce.adapters.cli.operators.shared import shared
 from xce.adapters.cli.operators.showing import Times, show
@@ -97,16 +98,17 @@ def _add(command: object, name: str, example: str, group: typer.Typer = app) -> 
 
 _add(status, "status", "status")
 _add(lists.demand, "demand", "demand --watch 5")
-_add(lists.providers, "providers", "providers --json")
-_add(lists.requests, "requests", "requests --watch 5")
-_add(lists.instances, "instances", "instances")
-_add(lists.grants, "grants", "grants")
+_add(tables.PROVIDERS.command(), "providers", "providers --json")
+_add(tables.REQUESTS.command(), "requests", "requests --watch 5")
+_add(tables.INSTANCES.command(), "instances", "instances")
+_add(tables.GRANTS.command(), "grants", "grants")
 _add(shared, "shared", "shared wavesim")
-_add(lists.leases, "leases", "leases")
+_add(tables.LEASES.command(), "leases", "leases")
 _add(lists.costs, "costs", "costs --by project")
 _add(lists.decisions, "decisions", "decisions --job 4711")
-_add(lists.orphans, "orphans", "orphans")
-_add(lists.drains, "drains", "drains")
+_add(tables.ORPHANS.command(), "orphans", "orphans")
+_add(tables.DRAINS.command(), "drains", "drains")
+_add(alerts, "alerts", "alerts --all")
 _add(lists.audit, "audit", "audit --kind request --limit 10")
 _add(why, "why", "why 4711")
 _add(actions.drain, "drain", "drain node-7 --why disk --deadline 2h --at-deadline requeue")

@@ -21,6 +21,10 @@ F = TypeVar("F", bound=Format)
 
 #: Characters of a text that a table cuts.
 BRIEF: Final = 60
+#: A text that wraps gets at least so much of a line.
+WRAPPED: Final = 24
+#: Between two columns.
+GAP: Final = 2
 
 WatchOption = Annotated[
     float | None,
@@ -31,24 +35,36 @@ WatchOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """A cell that is made of texts and times."""
+
+    parts: tuple[str | datetime, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Column(Generic[F]):
     """A column of a table.
 
     Attributes:
-        value: of one entry; None is shown as "-".
+        value: of one entry; None is shown as "-", a time with its zone.
         style: of the text, by its value.
+        right: numbers stand at the right.
+        wraps: a text for people, which may take several lines; anything else is kept whole.
+        extra: left out where the terminal is too narrow for all.
     """
 
     title: str
     value: Callable[[F], object]
     style: Callable[[str], str] = lambda _: ""
     right: bool = False
+    wraps: bool = False
+    extra: bool = False
 
 
 _STYLES = {
     "failed": "red", "lost": "red", "never_joined": "red", "timed_out": "red", "overdue": "red", "paused": "yellow",
     "unknown": "yellow", "reported": "red", "draining": "yellow", "returning": "yellow", "joined": "green", "held": "green",
-    "lapsed": "red", "complete": "green", "active": "green", "empty": "green",
+    "raised": "red", "cleared": "green", "lapsed": "red", "complete": "green", "active": "green", "empty": "green",
 }  # fmt: skip
 
 
@@ -71,8 +87,8 @@ class Times:
         return f"{shown:%Y-%m-%d %H:%M:%S %Z}"
 
 
-def shown(value: object) -> str:
-    """Return one value as people read it."""
+def shown(value: object, times: Times | None = None) -> str:
+    """Return one value as people read it; ``times``: in which zone, UTC where nobody says."""
     match value:
         case None | "" | () | []:
             return "-"
@@ -80,6 +96,12 @@ def shown(value: object) -> str:
             return "yes" if value else "no"
         case timedelta():
             return write_duration(value)
+        case datetime():
+            return (times or Times(local=False)).of(value) or "-"
+        case Parts():
+            return "".join(
+                part if isinstance(part, str) else shown(part, times) for part in value.parts
+            )
         case Decimal():
             return format(value, "f")
         case list() | tuple():
@@ -96,20 +118,77 @@ def brief(text: str) -> str:
     return line if len(line) <= BRIEF else f"{line[: BRIEF - 1].rstrip()}…"
 
 
-def table_of(entries: Iterable[F], columns: Sequence[Column[F]]) -> Table:
-    """Return entries as a table."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.right else "left")
+def _cells(entries: Sequence[F], column: Column[F], times: Times | None) -> list[Text]:
+    cells: list[Text] = []
     for entry in entries:
-        cells: list[Text] = []
-        for column in columns:
-            text = shown(column.value(entry))
-            made = cell(text)
-            made.stylize(column.style(text))
-            cells.append(made)
-        table.add_row(*cells)
-    return table
+        text = shown(column.value(entry), times)
+        made = cell(text)
+        made.stylize(column.style(text))
+        cells.append(made)
+    return cells
+
+
+def table_of(
+    entries: Iterable[F], columns: Sequence[Column[F]], times: Times | None = None
+) -> Table:
+    """Return entries as a table."""
+    return fitted(list(entries), columns, times, None)[0]
+
+
+def fitted(
+    entries: Sequence[F], columns: Sequence[Column[F]], times: Times | None, width: int | None
+) -> tuple[Table, list[str], int]:
+    """Return entries as a table that fits a width, if it can; the titles of columns that were left out; and how wide it is.
+
+    Names and numbers are never cut or broken, so that they can be copied: columns that are ``extra`` are left out from the right, texts that
+    wrap become narrower, and what is still too wide runs over.
+    """
+    cells = {column.title: _cells(entries, column, times) for column in columns}
+
+    def least(column: Column[F]) -> int:
+        widest = max([len(column.title), *(one.cell_len for one in cells[column.title])])
+        return min(widest, max(WRAPPED, len(column.title))) if column.wraps else widest
+
+    chosen, left_out = list(columns), list[str]()
+    while width is not None and _wide(map(least, chosen)) > width:
+        last = next((one for one in reversed(chosen) if one.extra), None)
+        if last is None:
+            break
+        chosen.remove(last)
+        left_out.insert(0, last.title)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in chosen:
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=not column.wraps,
+            min_width=least(column),
+        )
+    for number in range(len(entries)):
+        table.add_row(*(cells[column.title][number] for column in chosen))
+    return table, left_out, _wide(map(least, chosen))
+
+
+def _wide(widths: Iterable[int]) -> int:
+    """Return how wide a table with columns of these widths is."""
+    all_of_them = list(widths)
+    return sum(all_of_them) + GAP * (len(all_of_them) - 1)
+
+
+def print_entries(
+    entries: Sequence[F], columns: Sequence[Column[F]], times: Times | None = None
+) -> None:
+    """Print entries as a table that fits the terminal; whole where a program or a file reads it."""
+    console = terminal.out
+    if not console.is_terminal:
+        terminal.print_table(table_of(entries, columns, times))
+        return
+    table, left_out, wide = fitted(entries, columns, times, console.width)
+    console.print(table, width=max(wide, console.width), crop=False, no_wrap=wide > console.width)
+    if left_out:
+        terminal.err.print(
+            f"left out, for want of room: {', '.join(left_out)}; --json has all", soft_wrap=True
+        )
 
 
 def page_json(entries: Iterable[Format]) -> str:
