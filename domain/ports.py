@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from xce.domain.errors import AdapterError
 from xce.domain.events.base import Aggregate
@@ -215,6 +215,7 @@ class Holding:
         item: template or resource; None: it does not say.
         tag: the request it was made for; None: it carries none.
         amount: units of a grant; 1 for a machine.
+        expires_at: when the provider ends a grant by itself; None: never, or it does not say.
     """
 
     theirs: Name
@@ -224,6 +225,18 @@ class Holding:
     name: str = ""
     amount: Amount = 1
     launched_at: Time | None = None
+    expires_at: Time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What became of a wish to put the ends of grants off.
+
+    Attributes:
+        ends: when each grant ends now, by the provider's id; one that is not named ends when it would have.
+    """
+
+    ends: tuple[tuple[str, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +288,15 @@ class Provider(Protocol):
 
         ``theirs``: the id under which the provider took the return on.
         """
+        ...
+
+
+@runtime_checkable
+class RenewingProvider(Protocol):
+    """A lender whose grants end by themselves, and that puts their ends off when it is asked."""
+
+    def renew(self, grants: tuple[str, ...], now: datetime) -> Renewed:
+        """Put the ends of grants off, by the provider's ids; may be repeated."""
         ...
 
 

@@ -4,7 +4,7 @@ What is made is drawn from the seed and the request's tag; who takes the last ma
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -94,6 +94,7 @@ class Stock:
                 one.tag,
                 amount=one.held(now),
                 launched_at=one.granted_at,
+                expires_at=one.expires_at,
             )
             for one in self._grants.values()
             if one.granted_at <= now and one.held(now)
@@ -114,6 +115,41 @@ class Stock:
         index = bisect_right(self._changes, at)
         if index == 0 or self._changes[index - 1] != at:
             self._changes.insert(index, at)
+
+    def described(self, now: datetime) -> ProviderDescription:
+        """Return what it says of itself now: also what it wants back, where others need more than the rest."""
+        if not self.does.recalls:
+            return self.description
+        offers = tuple(
+            offer.model_copy(update={"recalled_to": self._recalled_to(offer, now)})
+            for offer in self.description.resources
+        )
+        return self.description.model_copy(update={"resources": offers})
+
+    def _recalled_to(self, offer: ResourceOffer, now: datetime) -> int | None:
+        capacity = self.does.capacity.get(offer.name, offer.capacity)
+        if capacity is None:
+            return None
+        left = max(0, capacity - self.does.used_outside(offer.name, now))
+        held = sum(grant.held(now) for grant in self._lent[offer.name].values())
+        return left if held > left else None
+
+    def renew(self, names: Iterable[str], now: datetime) -> dict[str, datetime]:
+        """Put the ends of grants off, of what it does not want back; return the new ends."""
+        term = self.does.term
+        if not self.does.renews or term is None:
+            return {}
+        wanted = {
+            offer.name for offer in self.described(now).resources if offer.recalled_to is not None
+        }
+        ends: dict[str, datetime] = {}
+        for name in names:
+            grant = self._grants.get(name)
+            if grant is None or not grant.held(now) or grant.resource in wanted:
+                continue
+            grant.expires_at = ends[name] = now + term
+            self.change_at(now + term)
+        return ends
 
     # --------------------------------------------------------------------- ends
     def take(self, machine: str, at: datetime, told_at: datetime | None = None) -> None:

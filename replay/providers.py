@@ -26,6 +26,7 @@ from xce.domain.ports import (
     MachineReport,
     MachineResult,
     Refused,
+    Renewed,
     RequestStatus,
     ReturnStatus,
     StatusAnswer,
@@ -198,8 +199,22 @@ class SimulatedProvider:
             return error
 
     def describe(self, now: datetime) -> ProviderDescription | None:
-        """Return the description."""
-        return self.description
+        """Return the description, with what it wants back now."""
+        return self._stock.described(now)
+
+    def renew(self, grants: tuple[str, ...], now: datetime) -> Renewed:
+        """Put the ends of grants off, where it does so at all.
+
+        Raises:
+            TransientError: it did not answer.
+        """
+        self._line.require(CallKind.RETURN, now, self._stock.does.throttle)
+        return Renewed(tuple(self._stock.renew(grants, now).items()))
+
+    @property
+    def recalls(self) -> bool:
+        """Whether it may want back what it has lent."""
+        return self._stock.does.recalls
 
     def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
         """Return what exists and is lent; None without the capability ``listing``.

@@ -8,6 +8,7 @@ from xce.domain.formats.policy import SharedTerms
 from xce.domain.formats.session_result import SharedAmount
 from xce.domain.formats.snapshot import RunningJob, Shared
 from xce.domain.sharing.meter import Meter, Totals
+from xce.domain.sharing.recall import recalled_by, recalled_of
 from xce.domain.sharing.wants import report_of, terms_of
 from xce.projections.all import Projections
 from xce.replay.happenings import CheckOut
@@ -49,10 +50,17 @@ class SharedUse:
         """Return all resources as a session is shown them now."""
         # In a new log nothing is declared yet.
         declared = self._projections().position > 0
+        self._follow_recalls()
         return tuple(
             self._shown(name, meter, now) if declared else _owned(meter.pool)
             for name, meter in self._meters.items()
         )
+
+    def _follow_recalls(self) -> None:
+        known = self._projections()
+        recalls = recalled_by(known.catalog.descriptions(), known.inventory.view().grants)
+        for name, meter in self._meters.items():
+            meter.recall(recalled_of(recalls, name))
 
     def _shown(self, name: str, meter: Meter, now: datetime) -> Shared:
         totals = self.totals(name)

@@ -247,6 +247,8 @@ class Shell:
             )
         )
         for name, provider in self._providers.items():
+            if provider.recalls:
+                self.describe(name)
             if provider.takes_back:
                 mine = {
                     entry.machine: entry.name or ""

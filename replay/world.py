@@ -21,6 +21,7 @@ from xce.domain.engine.commands import (
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.policy import Decision, DecisionKind, Inventory
 from xce.domain.formats.snapshot import Host, HostState
+from xce.domain.policy.renewal import renewal_due
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.drain import AtDeadline, Drain
 from xce.domain.provisioning.grant import Grant
@@ -280,6 +281,10 @@ class World:
             time.wake_at(change)
         for pause in self.projections.catalog.pauses(self.now):
             time.wake_at(pause.until)
+        for grant in self.projections.inventory.view().grants:
+            renewal = renewal_due(grant)
+            if renewal is not None and renewal > self.now:
+                time.wake_at(renewal)
         passed = self.cluster.next_threshold(self.config.cluster.queues, self.now)
         if passed is not None:
             time.wake_at(passed)
@@ -310,6 +315,9 @@ class World:
         for request in view.requests:
             if request.state in OPEN and request.deadline is not None:
                 self._timetable.wake_at(request.deadline)
+        recalling = {name for name, one in self.providers.items() if one.recalls}
+        if any(grant.provider in recalling for grant in view.grants) and self._goes_on():
+            self._timetable.poll_at(self.now + self.config.driver.review_interval)
 
     def _list(self) -> None:
         if self._up_at is None:
@@ -390,7 +398,11 @@ class World:
                 self._timetable.wake_at(self.now + self.config.driver.review_interval)
             case Drain.Event():
                 self._follow_drain(event)
-            case Provider.Paused() | Provider.Resumed():
+            case Provider.Paused() | Provider.Resumed() | ElasticResource.Borrowed():
+                self._timetable.wake_soon()
+            case Provider.Described(description=description) if any(
+                offer.recalled_to is not None for offer in description.resources
+            ):
                 self._timetable.wake_soon()
             case _:
                 pass

@@ -175,6 +175,7 @@ def resource_offer(answer: ResourceAnswer, held: int) -> ResourceOffer:
             "pricePerHour": answer.price,
             "step": answer.step,
             "minimumHold": timedelta(seconds=answer.hold or 0),
+            "recalledTo": answer.recalled_to,
         },
     )
 
@@ -245,6 +246,7 @@ def grant_holdings(grants: Iterable[GrantAnswer]) -> tuple[Holding, ...]:
             item=one.resource or None,
             tag=one.request_tag or None,
             amount=one.amount,
+            expires_at=one.expires_at,
         )
         for one in grants
     )

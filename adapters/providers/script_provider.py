@@ -22,6 +22,7 @@ from xce.domain.formats.provider_messages import (
     PER_CALL_MAX,
     GetReturnRequestsAnswer,
     Given,
+    GrantName,
     ListGrantsAnswer,
     ListMachinesAnswer,
     MachineName,
@@ -30,6 +31,8 @@ from xce.domain.formats.provider_messages import (
     NotUnderstoodError,
     ObservedResource,
     ObserveResourcesAnswer,
+    RenewResources,
+    RenewResourcesAnswer,
     RequestMachines,
     RequestResources,
     TemplateCount,
@@ -42,6 +45,7 @@ from xce.domain.ports import (
     GrantBack,
     Holding,
     Refused,
+    Renewed,
     ReturnStatus,
     StatusAnswer,
     TakeBack,
@@ -62,14 +66,17 @@ class ScriptProvider:
         folder: Path,
         *,
         on_call: Callable[[Evidence], None] | None = None,
+        left_s: Callable[[], float] | None = None,
     ) -> None:
         """Keep what is kept in ``folder``, which is the provider's own and must outlive the process.
+
+        ``left_s`` says for how many seconds from now a script may begin; None: at any time.
 
         Raises:
             InputError: a secret that the settings name is not in the environment.
         """
         self.settings = settings
-        self._runner = Runner(settings, folder, on_call)
+        self._runner = Runner(settings, folder, on_call, left_s)
         self._describing = Describing(self._runner)
         self._statuses = Statuses(self._runner)
         described = self._describing.known()
@@ -155,6 +162,24 @@ class ScriptProvider:
     ) -> ReturnStatus:
         """Return what became of a return, by machine id and grant id."""
         return self._returns.status(return_id, theirs)
+
+    def renew(self, grants: tuple[str, ...], now: datetime) -> Renewed:
+        """Put the ends of grants off; without the script they end when they would have."""
+        script = "renewResources"
+        if not self._runner.has(script):
+            return Renewed()
+        ends: list[tuple[str, datetime]] = []
+        for start in range(0, len(grants), PER_CALL_MAX):
+            some = tuple(
+                GrantName(grant_id=grant) for grant in grants[start : start + PER_CALL_MAX]
+            )
+            answer = self._answer(script, RenewResources(grants=some), RenewResourcesAnswer)
+            ends += [
+                (one.grant_id, one.expires_at)
+                for one in answer.grants
+                if one.expires_at is not None
+            ]
+        return Renewed(tuple(ends))
 
     # --------------------------------------------------------------- what there is
     def describe(self, now: datetime) -> ProviderDescription | None:

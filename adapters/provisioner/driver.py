@@ -29,6 +29,7 @@ from xce.domain.engine.calls import (
     AskCall,
     Call,
     ListCall,
+    RenewCall,
     StatusCall,
     Step,
     make,
@@ -358,6 +359,7 @@ class Driver:
         supply = around.books.supply(self._wrote_s)
         inventory = inventory_of(supply, self.name)
         self._recall(inventory)
+        self._hear_recalls(inventory)
         now = around.clock.now()
         able = capabilities_of(supply, self.name)
         steps = around.engine.poll(
@@ -395,6 +397,11 @@ class Driver:
                 self._follow(
                     around.engine.answered(call, answer, around.clock.now(), around.policy)
                 )
+
+    def _hear_recalls(self, inventory: Inventory) -> None:
+        """Ask a lender of something that we have what it says now: whether it wants some of it back."""
+        if inventory.grants:
+            self.describe()
 
     def _give_back_what_is_empty(self, supply: Supply, inventory: Inventory) -> None:
         """Give back the hosts that their scheduler has closed and found empty; it opens those on which a job slipped in."""
@@ -504,5 +511,7 @@ def _subject(call: AnyCall) -> str:
             return call.request
         case ListCall():
             return ""
+        case RenewCall():
+            return ", ".join(ours for ours, _ in call.grants)
         case _:
             return call.return_id

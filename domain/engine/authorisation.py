@@ -85,6 +85,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.AcceptGrantReturn: _PROVISIONER,
     c.ConfirmGrantReturn: _PROVISIONER,
     c.RefuseGrantReturn: _PROVISIONER,
+    c.ExtendGrant: _PROVISIONER,
     c.LoseGrant: _PROVISIONER,
     c.ReportOrphan: _PROVISIONER,
     c.AdoptOrphan: _PROVISIONER,

@@ -10,6 +10,8 @@ from xce.domain.ports import (
     GrantBack,
     Provider,
     Refused,
+    Renewed,
+    RenewingProvider,
     ReturnStatus,
     StatusAnswer,
 )
@@ -71,10 +73,18 @@ class ListCall:
     provider: str
 
 
+@dataclass(frozen=True, slots=True)
+class RenewCall:
+    """Ask a lender to put the ends of grants off; pairs of our id and the provider's id. It may be repeated: no intent precedes it."""
+
+    provider: str
+    grants: tuple[tuple[str, str], ...]
+
+
 #: A call with an answer that the provisioner goes on from by itself.
-Call = AskCall | StatusCall | GiveBackCall | ReturnStatusCall
+Call = AskCall | StatusCall | GiveBackCall | ReturnStatusCall | RenewCall
 AnyCall = Call | ListCall
-Answer = Accepted | Refused | StatusAnswer | ReturnStatus
+Answer = Accepted | Refused | StatusAnswer | ReturnStatus | Renewed
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +128,7 @@ def make(call: Call, provider: Provider, now: datetime) -> Answer:
             )
         case ReturnStatusCall():
             return provider.return_status(call.return_id, now, theirs=call.theirs)
+        case RenewCall():
+            if not isinstance(provider, RenewingProvider):
+                return Renewed()
+            return provider.renew(tuple(theirs for _, theirs in call.grants), now)

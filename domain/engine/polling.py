@@ -22,6 +22,7 @@ from xce.domain.engine.calls import (
 )
 from xce.domain.engine.commands import (
     DrainHost,
+    LoseGrant,
     LoseTrack,
     MissJoin,
     RecordStatus,
@@ -107,6 +108,7 @@ def poll(
         *_never_joined(inventory.instances, looked_at, settings),
         *(() if settings.freeze else _useless(inventory.instances, now, ids)),
         Step(calls=tuple(_return_calls(inventory.instances, inventory.grants, underway))),
+        *_ended(inventory.grants, now, can),
     )
 
 
@@ -343,6 +345,21 @@ def _return_calls(
                 for entry in parts
             )
             yield GiveBackCall(provider, return_id, pairs, backs, names=_names(hosts))
+
+
+def _ended(
+    grants: Iterable[GrantEntry], now: datetime, can: Mapping[str, Capabilities]
+) -> Iterator[Step]:
+    """Lose the grants that their lenders have ended; one that can list is asked whether it has."""
+    listed: set[str] = set()
+    for grant in grants:
+        if grant.expires_at is None or now < grant.expires_at:
+            continue
+        if not can.get(grant.provider, PLAIN).listing:
+            yield Step((LoseGrant(grant.id, "its term has ended"),))
+        elif grant.provider not in listed:
+            listed.add(grant.provider)
+            yield Step(calls=(ListCall(grant.provider),))
 
 
 def _names(entries: Iterable[InstanceEntry]) -> tuple[tuple[str, str], ...]:

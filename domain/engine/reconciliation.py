@@ -16,6 +16,7 @@ from xce.domain.engine.commands import (
     CloseOrphan,
     Command,
     ConfirmReturn,
+    ExtendGrant,
     LoseGrant,
     LoseInstance,
     RecordStatus,
@@ -98,13 +99,22 @@ def reconcile(
     missing = {
         theirs: sightings.missing.get(theirs, 0) + 1 for theirs in books.missing(listing, lifecycle)
     }
-    held = _mass_loss(missing, len(books.owned), lifecycle)
-    gone = [theirs for theirs, times in missing.items() if times >= AGREE and held is None]
+    surprising = missing.keys() - books.over(listing.asked_at)
+    held = _mass_loss(
+        {theirs: missing[theirs] for theirs in surprising}, len(books.owned), lifecycle
+    )
+    over = books.over(listing.asked_at)
+    gone = [
+        theirs
+        for theirs, times in missing.items()
+        if theirs in over or (times >= AGREE and held is None)
+    ]
     steps = (
         *_adopt(adopted, books.requests),
         *_look_up(books.requests.values(), adopted, strange, listing, lifecycle, asking),
         *_report(strange, seen, listing.provider, orphans, lifecycle, ids),
-        *_lose(gone, books),
+        *_lose(gone, books, over),
+        *_extend(listing, books),
         *_closed(listing, orphans, books.requests),
     )
     return steps, Sightings(seen, missing, held)
@@ -133,6 +143,14 @@ class _Books:
     @property
     def owned(self) -> Collection[str]:
         return {**self.instances, **self.grants}.keys()
+
+    def over(self, at: datetime) -> set[str]:
+        """Return the grants whose terms had ended by a time: that these are not listed is no surprise."""
+        return {
+            theirs
+            for theirs, entry in self.grants.items()
+            if entry.expires_at is not None and entry.expires_at <= at
+        }
 
     def missing(self, listing: Listing, lifecycle: LifecycleSettings) -> list[str]:
         """Return what we have and the listing has not, old enough to be in it."""
@@ -290,7 +308,7 @@ def _closed(
 
 
 # ------------------------------------------------------------------------ gone
-def _lose(gone: list[str], books: _Books) -> Iterator[Step]:
+def _lose(gone: list[str], books: _Books, over: Collection[str]) -> Iterator[Step]:
     why = "the provider does not list it any more"
     for theirs in gone:
         instance, grant = books.instances.get(theirs), books.grants.get(theirs)
@@ -301,7 +319,18 @@ def _lose(gone: list[str], books: _Books) -> Iterator[Step]:
             else:
                 yield Step((LoseInstance(instance.id, why),))
         elif grant is not None:
-            yield Step((LoseGrant(grant.id, why),))
+            ended = "its term has ended" if theirs in over else why
+            yield Step((LoseGrant(grant.id, ended),))
+
+
+def _extend(listing: Listing, books: _Books) -> Iterator[Step]:
+    """Record the ends that lenders have put off, and of which nobody heard."""
+    for one in listing.holdings:
+        grant = books.grants.get(one.theirs)
+        if grant is None or grant.expires_at is None or one.expires_at is None:
+            continue
+        if one.expires_at > grant.expires_at:
+            yield Step((ExtendGrant(grant.id, one.expires_at),))
 
 
 def forget(sightings: Sightings) -> Sightings:

@@ -18,6 +18,7 @@ from xce.domain.ports import ExpectedHost, SchedulerOrders
 from xce.domain.provisioning.drain import AtDeadline, DrainState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.sharing.meter import Meter, Totals
+from xce.domain.sharing.recall import recalled_by, recalled_of
 from xce.domain.sharing.wants import pool_of, report_of, whole_wants
 
 _IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
@@ -74,8 +75,12 @@ class SchedulerMemory:
             for entry in supply.shared
         }
         self.elsewhere = {entry.name: entry.used_elsewhere for entry in view.shared}
+        recalls = recalled_by(
+            (one.description for one in supply.providers), supply.inventory.grants
+        )
         for name, meter in self.meters.items():
             meter.sync(_bookings(view, name, now), now)
+            meter.recall(recalled_of(recalls, name))
             for one in () if seen is None else seen.observations:
                 if one.resource == name and one.source == meter.pool.observer:
                     meter.observe(one)

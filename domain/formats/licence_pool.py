@@ -53,11 +53,54 @@ class PooledResource(Format):
         return next((site for site in self.sites if site.name == name), None)
 
 
+class PoolCall(StrEnum):
+    """What a site calls a pool for."""
+
+    ASK = "ask"
+    STATUS = "status"
+    RETURN = "return"
+    RENEW = "renew"
+    LIST = "list"
+    DESCRIBE = "describe"
+
+
+class PoolFaultKind(StrEnum):
+    """What goes wrong."""
+
+    #: What was asked is done, and its answer is lost.
+    LOST = "lost"
+    #: The answer comes late.
+    LATE = "late"
+    #: It is refused, and nothing is done.
+    REFUSE = "refuse"
+    #: A list has one unit less of each grant than there is, and leaves out those of a single unit.
+    WRONG = "wrong"
+
+
+class PoolFault(Format):
+    """A fault of the pool's scripts, for trials and tests."""
+
+    fault: PoolFaultKind
+    call: PoolCall | None = Field(default=None, description="null: every call")
+    site: Name | None = Field(default=None, description="null: every site")
+    every: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        default=1, description="it strikes each so-manieth of these calls of a site"
+    )
+    after: Duration = Field(default=timedelta(seconds=5), description="late: how long it takes")
+
+    def concerns(self, site: str, call: PoolCall) -> bool:
+        """Return whether it can strike a call."""
+        return self.site in (None, site) and self.call in (None, call)
+
+
 class LicencePool(Format):
     """All that a pool lends, and to whom."""
 
     format: Literal["xce.pool/1"] = "xce.pool/1"
     resources: Annotated[tuple[PooledResource, ...], Field(min_length=1)]
+    faults: tuple[PoolFault, ...] = Field(
+        default=(), description="what goes wrong with the scripts, for trials; empty: nothing"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -102,6 +102,10 @@ class ResourceOffer(ContractFormat):
     price_per_hour: Money | None = Field(default=None, description="of one unit")
     step: Annotated[StrictInt, Field(ge=1)] = 1
     minimum_hold: Duration = timedelta(0)
+    recalled_to: Count | None = Field(
+        default=None,
+        description="it wants what it lends us to fall to this amount; null: it wants nothing back",
+    )
 
 
 class ProviderDescription(ContractFormat):

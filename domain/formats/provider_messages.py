@@ -277,6 +277,18 @@ class RequestReturnResources(Given):
     request_tag: str | None = None
 
 
+class GrantName(Given):
+    """A grant, by the provider's id."""
+
+    grant_id: str
+
+
+class RenewResources(Given):
+    """Input of ``renewResources`` (version 2): grants whose ends are to be put off."""
+
+    grants: tuple[GrantName, ...]
+
+
 class Nothing(Given):
     """Input of the scripts that are asked for all there is."""
 
@@ -384,6 +396,19 @@ class ListGrantsAnswer(Answer):
     grants: Annotated[tuple[GrantAnswer, ...], BeforeValidator(_list)]
 
 
+class RenewedGrant(Answer):
+    """A grant of which the end was put off."""
+
+    grant_id: Annotated[Name, BeforeValidator(_text)]
+    expires_at: When = None
+
+
+class RenewResourcesAnswer(Answer):
+    """Output of ``renewResources`` (version 2): a grant that is not named ends when it would have."""
+
+    grants: Annotated[tuple[RenewedGrant, ...], BeforeValidator(_list)]
+
+
 class ResourceAnswer(Answer):
     """A countable resource that a provider lends."""
 
@@ -395,6 +420,10 @@ class ResourceAnswer(Answer):
     step: Annotated[Amount, BeforeValidator(_number)] = 1
     price: Price = None
     hold: Seconds = Field(default=None, description="seconds that a grant is kept at least")
+    recalled_to: Annotated[Count, BeforeValidator(_number)] | None = Field(
+        default=None,
+        description="it wants what it lends us to fall to this amount; null: it wants nothing back",
+    )
 
 
 class GetAvailableResourcesAnswer(Answer):
@@ -431,6 +460,7 @@ MESSAGES: Final[Mapping[str, tuple[type[Given], type[BaseModel] | None]]] = {
     "getAvailableResources": (Nothing, GetAvailableResourcesAnswer),
     "requestResources": (RequestResources, RequestAnswer),
     "requestReturnResources": (RequestReturnResources, RequestAnswer),
+    "renewResources": (RenewResources, RenewResourcesAnswer),
     "listGrants": (Nothing, ListGrantsAnswer),
     "observeResources": (Nothing, ObserveResourcesAnswer),
 }

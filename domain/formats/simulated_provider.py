@@ -240,6 +240,13 @@ class Behaviour(Format):
         default=None,
         description="after which a lent amount ends by itself; null: when it is given back",
     )
+    renews: StrictBool = Field(
+        default=False, description="true: the end of a lent amount is put off when it is asked to"
+    )
+    recalls: StrictBool = Field(
+        default=False,
+        description="true: it wants back what others use beyond the rest of a resource, and says so when it is polled",
+    )
     lost_answers: Share = Field(
         default=Decimal(0), description="of the asks, is carried out, and the answer is lost"
     )

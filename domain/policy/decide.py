@@ -5,12 +5,20 @@ The rules, with examples, are in ``docs/reference/policy.md``.
 
 from datetime import timedelta
 
-from xce.domain.formats.policy import Decision, DecisionKind, Decisions, Pause, PolicyInput
+from xce.domain.formats.policy import (
+    Decision,
+    DecisionKind,
+    Decisions,
+    GrantEntry,
+    Pause,
+    PolicyInput,
+)
 from xce.domain.policy.asking import ask
 from xce.domain.policy.backoff import pauses
 from xce.domain.policy.deadlines import give_up
 from xce.domain.policy.reclaim_counts import reclaim_counts
 from xce.domain.policy.reclaim_hosts import reclaim_hosts
+from xce.domain.policy.renewal import to_renew
 from xce.domain.policy.wanted import jobs_of, wanted
 from xce.domain.values import write_duration
 
@@ -32,6 +40,11 @@ def decide(inputs: PolicyInput) -> Decisions:
     return Decisions.of(
         *cancels, *paused, *requests, *hosts, *counts, *short, *hosts_kept, *counts_kept
     )
+
+
+def renewals(inputs: PolicyInput) -> tuple[GrantEntry, ...]:
+    """Return the grants whose lenders are asked now to put their ends off; also while the site is frozen."""
+    return to_renew(inputs, stale=_stale(inputs) is not None)
 
 
 def _with(inputs: PolicyInput, paused: list[Decision]) -> PolicyInput:

@@ -19,6 +19,7 @@ from xce.domain.policy import facts, money
 from xce.domain.policy.times import later
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.sharing.lending import Lent, choose
+from xce.domain.sharing.recall import recalled_by
 from xce.domain.values import natural_key
 
 
@@ -36,9 +37,16 @@ def reclaim_counts(inputs: PolicyInput) -> tuple[list[Decision], list[Decision]]
     """Return the returns, one a provider and resource, and a hold for each resource of which something stays."""
     returns: list[Decision] = []
     holds: list[Decision] = []
+    recalls = recalled_by(inputs.providers, inputs.inventory.grants)
+    for provider, resource in sorted(recalls, key=lambda key: tuple(map(natural_key, key))):
+        back, kept_back = _recalled(inputs, provider, resource, recalls[provider, resource])
+        returns += back
+        holds += kept_back
+    wanted_back = {resource for _, resource in recalls}
     unused = {count.name: count.amount for count in inputs.idle.counts}
     for resource in sorted(unused, key=natural_key):
-        if not unused[resource]:
+        # What is recalled goes first; what is left unused is known after it.
+        if not unused[resource] or resource in wanted_back:
             continue
         chosen: list[tuple[Lent, int]] = []
         why = _why_keep_all(inputs, resource)
@@ -63,11 +71,48 @@ def terms_of(inputs: PolicyInput, resource: str) -> SharedTerms:
     return next(found, SharedTerms(name=resource))
 
 
+# --------------------------------------------------------------------- recalls
+def _recalled(
+    inputs: PolicyInput, provider: str, resource: str, amount: int
+) -> tuple[list[Decision], list[Decision]]:
+    """Return what goes back to a lender that wants it: what is free, past its hold, however lately it was needed."""
+    lent = [one for one in _lent(inputs, resource) if one.lender == provider]
+    free = terms_of(inputs, resource).free
+    why = _why_keep_recalled(inputs, resource)
+    chosen: list[tuple[Lent, int]] = []
+    if why is None and free is not None:
+        step = max((one.step for one in lent), default=1)
+        whole = min(-(-amount // step) * step, free)
+        chosen, kept = choose(lent, whole, now=inputs.now, recalled=True)
+        why = "; ".join(each.why for each in kept) or f"{free} are free"
+    back = [
+        decision.model_copy(
+            update={"reason": f"{provider} wants {amount} of {resource} back: {decision.amount} of it are free"}
+        )
+        for decision in _returns(resource, chosen)
+    ]  # fmt: skip
+    rest = amount - sum(part for _, part in chosen)
+    if rest <= 0:
+        return back, []
+    reason = f"{provider} wants {amount} of {resource} back, {rest} stay: {why}"
+    return back, [Decision(kind=DecisionKind.HOLD, resource=resource, amount=rest, reason=reason)]
+
+
+def _why_keep_recalled(inputs: PolicyInput, resource: str) -> str | None:
+    if terms_of(inputs, resource).free is None:
+        return "what is in use is unknown"
+    return _why_not_now(inputs, resource)
+
+
 # ----------------------------------------------------------------------- rules
 def _why_keep_all(inputs: PolicyInput, resource: str) -> str | None:
     for count in inputs.demand.countable:
         if count.name == resource and count.amount:
             return f"{count.amount} more of it are wanted now"
+    return _why_not_now(inputs, resource)
+
+
+def _why_not_now(inputs: PolicyInput, resource: str) -> str | None:
     asks = [
         request.id
         for request in inputs.inventory.requests

@@ -83,6 +83,7 @@ def terms_of(
         spare=None if occupied is None else total + in_flight - occupied - report.wanted,
         blind=report.blind,
         over=0 if occupied is None else max(0, occupied - total),
+        free=None if occupied is None else max(0, total - occupied),
     )
 
 

@@ -6,7 +6,7 @@ grows: what was lent, denied, taken back, refused and ended, in order.
 
 import json
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,12 @@ from typing import Any, Final, Self
 
 from xce.adapters.providers.pool.rules import Loan, Standing, why_not_back
 from xce.domain.errors import InputError, PermanentError, TransientError
-from xce.domain.formats.licence_pool import LicencePool, PooledResource
+from xce.domain.formats.licence_pool import (
+    LicencePool,
+    PoolCall,
+    PooledResource,
+    PoolFault,
+)
 from xce.domain.ports import Refused
 
 _SCHEMA: Final = """
@@ -33,6 +38,7 @@ CREATE TABLE IF NOT EXISTS wishes (
 CREATE TABLE IF NOT EXISTS moves (
     position INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, kind TEXT NOT NULL, site TEXT NOT NULL,
     resource TEXT NOT NULL, subject TEXT NOT NULL, amount INTEGER NOT NULL, why TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS calls (site TEXT, call TEXT, count INTEGER NOT NULL, PRIMARY KEY (site, call));
 """
 #: How long a call waits for another one.
 _BUSY_S: Final = 30.0
@@ -104,6 +110,21 @@ class PoolBook:
         if row is None:
             raise InputError.of(self._file, "is no pool yet: apply a configuration first")
         return LicencePool.from_json(row[0], self._file)
+
+    def strikes(self, site: str, call: PoolCall) -> tuple[PoolFault, ...]:
+        """Count a call of a site; return the faults that strike it, in the order of the settings."""
+        with self._transaction():
+            faults = [one for one in self.settings().faults if one.concerns(site, call)]
+            if not faults:
+                return ()
+            self._connection.execute(
+                "INSERT INTO calls VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET count = count + 1",
+                (site, call.value),
+            )
+            count = self._row(
+                "SELECT count FROM calls WHERE site = ? AND call = ?", site, call.value
+            )[0]
+            return tuple(one for one in faults if count % one.every == 0)
 
     # ------------------------------------------------------------------- lending
     def lend(
@@ -206,6 +227,21 @@ class PoolBook:
             )
             self._move(now, "renewed", loan.site, loan.resource, grant, loan.left, "")
             return end
+
+    def renew_some(self, site: str, grants: Iterable[str], now: datetime) -> dict[str, datetime]:
+        """Put the ends of a site's grants off; return the new ends, of those that were put off."""
+        ends: dict[str, datetime] = {}
+        for grant in grants:
+            loan = self.loan(grant)
+            if loan is None or loan.site != site or loan.expires_at is None:
+                continue
+            try:
+                end = self.renew(grant, now)
+            except InputError:
+                continue  # it has ended
+            if end is not None and end > loan.expires_at:
+                ends[grant] = end
+        return ends
 
     # ------------------------------------------------------------------- returns
     def give_back(

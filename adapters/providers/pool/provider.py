@@ -19,6 +19,7 @@ from xce.domain.ports import (
     GrantReport,
     Holding,
     Refused,
+    Renewed,
     RequestStatus,
     ReturnStatus,
     StatusAnswer,
@@ -82,6 +83,10 @@ class PoolProvider:
         gone = frozenset(each.grant for each in made if each.refused is None)
         return ReturnStatus(status, gone, refused)
 
+    def renew(self, grants: tuple[str, ...], now: datetime) -> Renewed:
+        """Put the ends of grants off; what the pool wants back ends when it would have."""
+        return Renewed(tuple(self._book.renew_some(self._site, grants, now).items()))
+
     def describe(self, now: datetime) -> ProviderDescription | None:
         """Return what the pool lends to this site; the capacity of a resource is what there can ever be for it."""
         offers: list[ResourceOffer] = []
@@ -99,6 +104,7 @@ class PoolProvider:
                     step=one.step,
                     minimum_hold=one.minimum_hold,
                     price_per_hour=one.price_per_hour,
+                    recalled_to=self._book.standing(one.name, now).recalled_to(self._site),
                 )
             )
         return ProviderDescription(
@@ -118,6 +124,7 @@ class PoolProvider:
                 loan.tag,
                 amount=loan.left,
                 launched_at=loan.granted_at,
+                expires_at=loan.expires_at,
             )
             for loan in self._book.holdings(self._site, now)
         )

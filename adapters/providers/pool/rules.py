@@ -74,6 +74,11 @@ class Standing:
         excess = max(0, self.has(site) - self.entitled(site))
         return min(excess, max(0, wanted - max(0, self.free)))
 
+    def recalled_to(self, site: str) -> int | None:
+        """Return what a site should hold at most, as others are denied what they are entitled to; None: it is not asked."""
+        recalled = self.recalled(site)
+        return self.has(site) - recalled if recalled else None
+
     def _missing_guarantees(self, site: str) -> int:
         return sum(
             min(wish, max(0, each.guaranteed - self.has(each.name)))

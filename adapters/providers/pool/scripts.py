@@ -7,6 +7,7 @@ trials that let time pass; else it is the machine's.
 import os
 import shlex
 import sys
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from xce.adapters.providers.pool.provider import PoolProvider
 from xce.adapters.providers.pool.rules import Loan
 from xce.adapters.providers.program import RefusalError, run
 from xce.domain.errors import InputError, XceError
+from xce.domain.formats.licence_pool import PoolCall, PoolFault, PoolFaultKind
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import Ask, GrantBack, Refused
 
@@ -37,6 +39,10 @@ class _Face:
         self._site = site
         self._provider = PoolProvider(book, site)
         self._now = now
+
+    def strikes(self, call: PoolCall) -> tuple[PoolFault, ...]:
+        """Return what goes wrong with this call in a trial."""
+        return self._book.strikes(self._site, call)
 
     def description(self, _given: dict[str, Any]) -> dict[str, Any]:
         """Say what it can."""
@@ -69,7 +75,7 @@ class _Face:
                     "headroom": standing.lendable(self._site),
                     "step": one.step,
                     "hold": int(one.minimum_hold.total_seconds()),
-                    "recalled": standing.recalled(self._site),
+                    **({} if one.recalled_to is None else {"recalledTo": one.recalled_to}),
                     **({} if one.price_per_hour is None else {"price": str(one.price_per_hour)}),
                 }
             )
@@ -144,6 +150,16 @@ class _Face:
         assert not isinstance(answer, Refused)
         return {"requestId": answer.provider_request_id, "message": ""}
 
+    def renew(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Put the ends of grants off; those that are not named end when they would have."""
+        wanted = tuple(str(one["grantId"]) for one in given["grants"])
+        renewed = self._provider.renew(wanted, self._now)
+        return {
+            "grants": [
+                {"grantId": grant, "expiresAt": end.isoformat()} for grant, end in renewed.ends
+            ]
+        }
+
     def grants(self, _given: dict[str, Any]) -> dict[str, Any]:
         """List what is lent to the site."""
         loans = self._book.holdings(self._site, self._now)
@@ -164,8 +180,22 @@ SCRIPTS: Final[dict[str, Callable[[_Face, dict[str, Any]], dict[str, Any]]]] = {
     "getAvailableResources": _Face.resources,
     "requestResources": _Face.request,
     "requestReturnResources": _Face.give_back,
+    "renewResources": _Face.renew,
     "listGrants": _Face.grants,
     "observeResources": _Face.observe,
+}
+
+
+#: What each of them is called for, to the faults of the settings.
+CALLS: Final = {
+    "getRequestStatus": PoolCall.STATUS,
+    "getProviderDescription": PoolCall.DESCRIBE,
+    "getAvailableResources": PoolCall.DESCRIBE,
+    "requestResources": PoolCall.ASK,
+    "requestReturnResources": PoolCall.RETURN,
+    "renewResources": PoolCall.RENEW,
+    "listGrants": PoolCall.LIST,
+    "observeResources": PoolCall.STATUS,
 }
 
 
@@ -198,7 +228,34 @@ def install(book: Path, site: str, folder: Path) -> tuple[str, ...]:
 def main(arguments: list[str]) -> int:
     """Run one script."""
     book, site, *call = [*arguments, "", ""] if len(arguments) < 2 else arguments
-    return run(call, SCRIPTS, partial(_opened, Path(book), site), before="BOOK SITE ")
+    scripts = {name: partial(_called, name) for name in SCRIPTS}
+    try:
+        return run(call, scripts, partial(_opened, Path(book), site), before="BOOK SITE ")
+    except _LostError:
+        return 0
+
+
+class _LostError(Exception):
+    """What was asked is done, and nothing is said."""
+
+
+def _called(name: str, face: _Face, given: dict[str, Any]) -> dict[str, Any]:
+    """Do one call, with what goes wrong with it in a trial."""
+    call = CALLS[name]
+    strikes = face.strikes(call)
+    kinds = {one.fault for one in strikes}
+    for one in strikes:
+        if one.fault is PoolFaultKind.LATE:
+            time.sleep(one.after.total_seconds())
+    if PoolFaultKind.REFUSE in kinds:
+        raise RefusalError("Error Code: Trial: refused for a trial")
+    answer = SCRIPTS[name](face, given)
+    if PoolFaultKind.LOST in kinds:
+        raise _LostError
+    if PoolFaultKind.WRONG in kinds and call is PoolCall.LIST:
+        less = [{**one, "amount": one["amount"] - 1} for one in answer["grants"]]
+        return {"grants": [one for one in less if one["amount"]]}
+    return answer
 
 
 @contextmanager
