@@ -1,49 +1,78 @@
 """The controller inside another program: open it on a log, give commands, ask, follow what happens, close it."""
 
+import os
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
 from os import PathLike
 from threading import Event
 from types import TracebackType
 from typing import Self, TypeVar
 
+from xce.adapters.controller.errors import NotPrimaryError, ServedError
 from xce.adapters.controller.live import LiveController, LiveSettings, Views
+from xce.adapters.store.election import Role
+from xce.adapters.store.follower import Follower
+from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
+from xce.adapters.store.standby import Standby
 from xce.domain.engine.commands import Command
-from xce.domain.engine.messages import Answer, Caller, Role
+from xce.domain.engine.messages import Answer, Caller
+from xce.domain.engine.messages import Role as CallerRole
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.ports import EventLog
+from xce.projections.all import Projections
 
 T = TypeVar("T")
 
 #: Who the embedding program is, unless it says otherwise.
-EMBEDDING = Caller(Role.ADMIN, "embedded")
+EMBEDDING = Caller(CallerRole.ADMIN, "embedded")
 
 
 class Controller:
     """A controller on a log, in this process. Threads may share it; from asyncio wrap ``begin`` with ``asyncio.wrap_future``.
 
-    It is the only primary of its log: another one that is opened on the same log takes over, and this one can write nothing
-    after that.
+    It is the only primary of its log, and takes the same seat as ``xce controller`` does: where another one sits, it is refused; a daemon
+    that is started beside it stands by, and takes over when this program ends, dies or hangs.
     """
 
     def __init__(
-        self, log: EventLog, *, caller: Caller = EMBEDDING, settings: LiveSettings | None = None
+        self,
+        log: EventLog,
+        *,
+        caller: Caller = EMBEDDING,
+        settings: LiveSettings | None = None,
+        name: str | None = None,
     ) -> None:
         """Become the primary of an open log, which is closed with the controller.
 
+        Args:
+            log: open for writing.
+            caller: on whose behalf commands are given.
+            settings: how it works.
+            name: of this controller, for people; None: its host and process.
+
         Raises:
+            ServedError: another controller, or a daemon, serves this log.
             XceError: the log cannot be owned or read.
         """
         self._log = log
         self._caller = caller
-        self._live = LiveController(log, settings=settings)
-        try:
-            self._live.start()
-        except BaseException:
-            log.close()
-            raise
+        with ExitStack() as opened:
+            opened.callback(log.close)
+            standby = None if not isinstance(log, StoredLog) else _seated(log, settings, name)
+            if standby is not None:
+                opened.callback(standby.close)
+            self._live = LiveController(
+                log, settings=settings, follower=None if standby is None else standby.follower
+            )
+            opened.callback(self._live.close)
+            self._live.start(None if standby is None else standby.epoch)
+            if standby is not None:
+                opened.enter_context(standby.signs(self._lost))
+            self._opened = opened.pop_all()
 
     @classmethod
     def open(
@@ -56,6 +85,7 @@ class Controller:
         """Open a log by its path, made if it does not exist; ":memory:" is one that is not kept.
 
         Raises:
+            ServedError: another controller, or a daemon, serves this log.
             InputError: not a log that this release can read.
             PermanentError: it cannot be made there.
             TransientError: it is locked.
@@ -118,7 +148,38 @@ class Controller:
     def close(self) -> None:
         """Finish what waits and let go of the log; may be repeated."""
         self._live.close()
-        self._log.close()
+        self._opened.close()
+
+    def _lost(self) -> None:
+        self._live.lose(NotPrimaryError("another controller has taken its place"))
+
+
+def _seated(log: StoredLog, settings: LiveSettings | None, name: str | None) -> Standby:
+    """Return the seat of a log, taken.
+
+    Raises:
+        ServedError: somebody sits there.
+    """
+    templates = () if settings is None else settings.templates
+    standby = Standby(
+        log,
+        Follower(log, Projections(templates)),
+        name=name or f"{socket.gethostname()}/{os.getpid()}, embedded",
+    )
+    try:
+        if standby.step() is not Role.PRIMARY:
+            if standby.problem is not None:
+                raise standby.problem
+            sign = standby.primary
+            who = "another controller" if sign is None else f"the controller {sign.name}"
+            where = f" at {sign.url}" if sign is not None and sign.url else ""
+            raise ServedError(
+                f"{log.source}: {who}{where} serves this log; talk to it with xce.Client, or end it first"
+            )
+    except BaseException:
+        standby.close()
+        raise
+    return standby
 
 
 class Subscription:

@@ -9,6 +9,12 @@ class NotPrimaryError(TransientError):
     code = "not-primary"
 
 
+class ServedError(TransientError):
+    """Another controller serves this log: talk to that one, or end it first."""
+
+    code = "served"
+
+
 class BusyError(TransientError):
     """Too many orders wait: come again in a moment."""
 
