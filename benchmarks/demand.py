@@ -163,7 +163,7 @@ def timed(given: Snapshot, rounds: int) -> tuple[float, float, SessionResult]:
     best = (float("inf"), 0.0)
     for _ in range(rounds):
         with Stopwatch(
-            (session, "_allocations"), (session, "_pending"), (finalise, "Writer")
+            (session, "allocations_of"), (session, "_pending"), (finalise, "Writer")
         ) as writing:
             before = time.process_time()
             result = session.run_session(given)

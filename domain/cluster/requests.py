@@ -190,9 +190,17 @@ class Wanted:
         alternatives: the parts of each; none when a unit is not known.
         exclusive: for each alternative, whether any part of it asks for whole hosts.
         unknown: resources with a bare number whose unit could not be read.
+        takes_shared: whether any part of it takes a shared resource.
     """
 
-    __slots__ = ("alternatives", "compounds", "exclusive", "has_selection", "unknown")
+    __slots__ = (
+        "alternatives",
+        "compounds",
+        "exclusive",
+        "has_selection",
+        "takes_shared",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -204,6 +212,7 @@ class Wanted:
         self.alternatives: tuple[tuple[Request, ...], ...] = ()
         self.exclusive: tuple[bool, ...] = ()
         self.has_selection = False
+        self.takes_shared = False
         #: Total task count of every COMPOUND among the alternatives.
         self.compounds: tuple[int, ...] = tuple(
             sum(part.tasks or 1 for part in alternative.parts)
@@ -225,6 +234,11 @@ class Wanted:
         self.alternatives = tuple(alternatives)
         self.has_selection = any(
             part.selector.select is not None for parts in self.alternatives for part in parts
+        )
+        self.takes_shared = any(
+            part.shared_task or part.shared_host or part.shared_job
+            for parts in self.alternatives
+            for part in parts
         )
         self.exclusive = tuple(any(part.exclusive for part in parts) for parts in self.alternatives)
 

@@ -10,6 +10,8 @@ from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.explain import Failure, join
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+#: Said of a job that never counts as demand.
+OPTED_OUT: Final = "opted out"
 
 #: A job that waits, its class, and why; in job order.
 Waiting = tuple[PendingJob, JobClass, Failure]
@@ -46,20 +48,21 @@ def sort_out(snapshot: Snapshot, waiting: Sequence[Waiting]) -> Sorted:
     found = Sorted([], [], [])
     for place, (job, job_class, failure) in enumerate(waiting):
         if not (failure.on_resources or failure.is_behind):
-            found.not_counted.append((place, _why(failure)))
+            found.not_counted.append((place, why_not_examined(failure)))
         elif len(found.candidates) >= cap:
             found.not_examined.append(place)
         else:
             left_out = None
             if not job.provision:
-                left_out = "opted out"
+                left_out = OPTED_OUT
             elif job.queue in below:
                 left_out = f"below the demand threshold of queue {job.queue}"
             found.candidates.append(Candidate(place, job, job_class, left_out, failure.is_behind))
     return found
 
 
-def _why(failure: Failure) -> str:
+def why_not_examined(failure: Failure) -> str:
+    """Return what is said of a job that failed on something else than resources."""
     first = join(failure.early)[0]
     match first.kind:
         case ReasonKind.UNIT_UNKNOWN:

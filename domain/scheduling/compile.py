@@ -196,6 +196,7 @@ def _classes(
         InputError: requirements that cannot be read, allocators that are not there; every problem with its path.
     """
     reader = reader_of(snapshot.settings.units, ground.meters.shared)
+    likeness = Likeness(ground)
     problems: list[Problem] = []
     known: dict[ClassKey, JobClass] = {}
     checked: set[Wanted] = set()
@@ -226,7 +227,7 @@ def _classes(
         if job.id in running_ids:
             classes.append(None)
             continue
-        key = class_key(job, wanted)
+        key = likeness.of(class_key(job, wanted))
         found = known.get(key)
         if found is None:
             found = known[key] = class_of(ground, key, allocators)
@@ -243,6 +244,41 @@ def class_key(job: PendingJob, wanted: Wanted) -> ClassKey:
         wanted, job.user, job.project, job.queue, None if job.array is None else job.array.id,
         tasks.min, tasks.min if tasks.max is None else tasks.max, job.exclusive, job.run_limit, job.allocator,
     )  # fmt: skip
+
+
+class Likeness:
+    """What of a class key decides anything on a ground.
+
+    Without limits and guarantees nobody asks whose a job is, as far as no host is somebody's own. Jobs that take
+    shared resources stay apart all the same: when one fails, what is said of it depends on what is left just then.
+    """
+
+    __slots__ = ("has_limits", "is_timed", "owners")
+
+    def __init__(self, ground: Ground) -> None:
+        self.has_limits = bool(ground.meters.rules or ground.guarantees)
+        self.owners = ground.hosts.owners
+        self.is_timed = bool(ground.hosts.available_until)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Likeness):
+            return NotImplemented
+        return (self.has_limits, self.owners, self.is_timed) == (
+            other.has_limits, other.owners, other.is_timed,
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.has_limits, self.owners, self.is_timed))
+
+    def of(self, key: ClassKey) -> ClassKey:
+        """Return the key without what decides nothing."""
+        if self.has_limits or key[0].takes_shared:
+            return key
+        wanted, user, _, _, _, least, most, exclusive, run_limit, allocator = key
+        return (
+            wanted, user if user in self.owners else "", "", "", None,
+            least, most, exclusive, run_limit if self.is_timed else None, allocator,
+        )  # fmt: skip
 
 
 def class_of(ground: Ground, key: ClassKey, allocators: Allocators) -> JobClass:

@@ -7,7 +7,7 @@ anew. Where nothing has changed that a session looks at, the last result is the 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -20,10 +20,12 @@ from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import (
     ArrayElement,
     Host,
+    PendingJob,
     Shared,
     Snapshot,
 )
 from xce.domain.scheduling.allocators import by_name
+from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import (
     Compiled,
     both_warnings,
@@ -33,6 +35,7 @@ from xce.domain.scheduling.compile import (
 )
 from xce.domain.scheduling.kept_hosts import KeptHosts, KeptMeters, is_alike
 from xce.domain.scheduling.kept_queue import KeptQueue
+from xce.domain.scheduling.kept_result import KeptResult
 from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.session import run_compiled, run_session
 from xce.domain.scheduling.usual import is_usual
@@ -83,6 +86,7 @@ class Scheduler:
         self._kinds = template_kinds(snapshot.catalog)
         kinds: Iterable[HostKind] = (*self._kept.ordered.kinds, *self._kinds.values())
         self._queue = KeptQueue(snapshot, kinds, self._allocators)
+        self._result = KeptResult(self._queue)
         self._both: set[str] = self._running.keys() & self._pending.keys()
         self._ground: Ground | None = None
         self._last: _Last | None = None
@@ -254,11 +258,15 @@ class Scheduler:
             return last.result
         if not self._queue.is_readable:
             return run_session(snapshot, trace=trace, allocators=self._given)
-        result = run_compiled(self._compiled(), trace=trace)
+        if self._guarantees or self._both:
+            result = run_compiled(self._compiled(one_by_one=True), trace=trace)
+        else:
+            result = self._result.run(self._compiled(one_by_one=False), trace=trace)
         self._last = _Last(result, snapshot, self._kept.maybe_idle, trace=trace)
         return result
 
-    def _compiled(self) -> Compiled:
+    def _compiled(self, *, one_by_one: bool) -> Compiled:
+        """Return what a session works on, with the queue job by job or not at all."""
         snapshot, warnings = self.snapshot, list[str]()
         ground = self._ground
         if ground is None or len(ground.scopes) > _SCOPES_MAX:
@@ -267,7 +275,11 @@ class Scheduler:
             )
             self._queue.forget_ground()
         ground.now = snapshot.now
-        queue = self._queue.queue(ground, self._both)
+        queue: Sequence[tuple[PendingJob, JobClass]] = ()
+        if one_by_one:
+            queue = self._queue.queue(ground, self._both)
+        else:
+            self._queue.make_groups(ground)
         core = self._kept.state(
             ground,
             self._meters.placed_use(self._kept.ordered, self._running),

@@ -15,36 +15,12 @@ from xce.domain.errors import InputError
 from xce.domain.formats.snapshot import PendingJob, Snapshot
 from xce.domain.scheduling.allocators import Allocators, unknown
 from xce.domain.scheduling.classes import JobClass
-from xce.domain.scheduling.compile import ClassKey, class_key, class_of
+from xce.domain.scheduling.compile import ClassKey, Likeness, class_key, class_of
+from xce.domain.scheduling.groups import Group, GroupKey, Place, Shape
 
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 #: Texts of requirements that are read before it is time to begin anew.
 _TEXTS_MAX: Final = 30_000
-
-#: What decides about the place of a job in the queue.
-_Order = tuple[int, int, datetime, tuple[tuple[int, int, str], ...]]
-
-
-class _Shape:
-    """A class of jobs, whatever the ground: ``job_class`` is the class on the present one."""
-
-    __slots__ = ("job_class", "jobs", "key")
-
-    def __init__(self, key: ClassKey) -> None:
-        self.key = key
-        self.jobs = 0
-        self.job_class: JobClass | None = None
-
-
-class _Place:
-    """A job in the queue; ``shape`` is None if its requirement cannot be read."""
-
-    __slots__ = ("job", "order", "shape")
-
-    def __init__(self, job: PendingJob, order: _Order, shape: _Shape | None) -> None:
-        self.job = job
-        self.order = order
-        self.shape = shape
 
 
 class KeptQueue:
@@ -54,12 +30,14 @@ class KeptQueue:
     on the whole snapshot says what is wrong with it.
 
     Attributes:
+        places: the jobs in job order.
+        changes: how often a job has come or gone.
         undeclared: pending jobs of each queue that is not declared.
     """
 
     __slots__ = (
-        "_allocators", "_kinds", "_orders", "_places", "_priority", "_queue", "_reader", "_shapes", "_texts",
-        "_unreadable", "_wanted", "by_id", "undeclared",
+        "_allocators", "_classes", "_groups", "_kinds", "_likeness", "_loose", "_orders", "_priority", "_queue", "_reader",
+        "_shapes", "_texts", "_unreadable", "_wanted", "by_id", "changes", "places", "undeclared",
     )  # fmt: skip
 
     def __init__(
@@ -74,13 +52,19 @@ class KeptQueue:
         self._texts: set[str] = set()
         #: Requirements with a selection, each compared with all kinds; False: it compares wrongly with some.
         self._wanted: dict[Wanted, bool] = {}
-        self._shapes: dict[ClassKey, _Shape] = {}
+        self._shapes: dict[ClassKey, Shape] = {}
         self._unreadable: set[str] = set()
         self._queue: list[tuple[PendingJob, JobClass]] | None = None
+        self._likeness: Likeness | None = None
+        self._classes: dict[ClassKey, JobClass] = {}
+        self._groups: dict[GroupKey, Group] = {}
+        self.changes = 0
         self.undeclared: Counter[str] = Counter()
         places = [self._place(job) for job in snapshot.pending]
         places.sort(key=lambda place: place.order)
-        self._places = places
+        self.places = places
+        #: Jobs that are in no group yet.
+        self._loose: list[Place] = places[:]
         self._orders = [place.order for place in places]
         self.by_id = {place.job.id: place for place in places}
 
@@ -92,17 +76,19 @@ class KeptQueue:
     @property
     def is_overgrown(self) -> bool:
         """Return whether so many requirements were read that it is time to begin anew."""
-        return len(self._texts) > _TEXTS_MAX
+        return len(self._texts) > _TEXTS_MAX or len(self._classes) > _TEXTS_MAX
 
     def put(self, job: PendingJob) -> None:
         """Add a job, or put it in the place of the one with its id."""
         if job.id in self.by_id:
             self.remove(job.id)
         place = self.by_id[job.id] = self._place(job)
+        self._loose.append(place)
+        self.changes += 1
         at = bisect_left(self._orders, place.order)
-        is_whole = self._queue is not None and len(self._queue) == len(self._places)
+        is_whole = self._queue is not None and len(self._queue) == len(self.places)
         self._orders.insert(at, place.order)
-        self._places.insert(at, place)
+        self.places.insert(at, place)
         job_class = None if place.shape is None else place.shape.job_class
         if self._queue is not None and is_whole and job_class is not None:
             self._queue.insert(at, (job, job_class))
@@ -112,12 +98,18 @@ class KeptQueue:
     def remove(self, job_id: str) -> None:
         """Take a job out."""
         place = self.by_id.pop(job_id)
+        self.changes += 1
+        if place.group is not None:
+            group = place.group
+            group.remove(place)
+            if not group.places:
+                del self._groups[group.key]
         at = bisect_left(self._orders, place.order)
-        if self._queue is not None and len(self._queue) == len(self._places):
+        if self._queue is not None and len(self._queue) == len(self.places):
             del self._queue[at]
         else:
             self._queue = None
-        del self._orders[at], self._places[at]
+        del self._orders[at], self.places[at]
         self._unreadable.discard(job_id)
         if place.shape is not None:
             place.shape.jobs -= 1
@@ -140,8 +132,11 @@ class KeptQueue:
     def forget_ground(self) -> None:
         """Note that the ground is another one."""
         self._queue = None
+        self._classes.clear()
         for shape in self._shapes.values():
             shape.job_class = None
+        for group in self._groups.values():
+            group.known_class = None
 
     def queue(
         self, ground: Ground, running: Container[str]
@@ -150,7 +145,7 @@ class KeptQueue:
         if self._queue is None:
             self._queue = [
                 (place.job, self._class(place, ground))
-                for place in self._places
+                for place in self.places
                 if place.job.id not in running
             ]
         return self._queue
@@ -159,14 +154,51 @@ class KeptQueue:
         """Note that a job with the id of a pending one runs, or does not any more."""
         self._queue = None
 
-    def _class(self, place: _Place, ground: Ground) -> JobClass:
+    def make_groups(self, ground: Ground) -> None:
+        """Put the jobs in groups that have their classes on a ground."""
+        likeness = Likeness(ground)
+        if likeness != self._likeness:
+            self._likeness = likeness
+            self._groups.clear()
+            for place in self.places:
+                place.group = None
+            self._loose = self.places[:]
+        for place in self._loose:
+            if self.by_id.get(place.job.id) is place and place.group is None:
+                self._group_of(place, likeness).put(place)
+        self._loose.clear()
+        for group in self._groups.values():
+            if group.known_class is None:
+                group.known_class = self._class_of(group.key[0], ground)
+
+    @property
+    def groups(self) -> Iterable[Group]:
+        """Return the groups that were made."""
+        return self._groups.values()
+
+    def _group_of(self, place: Place, likeness: Likeness) -> Group:
+        shape, job = place.shape, place.job
+        assert shape is not None, "every requirement is readable"
+        key = (likeness.of(shape.key), job.held, job.waits_for, job.provision, job.queue)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key)
+        return group
+
+    def _class(self, place: Place, ground: Ground) -> JobClass:
         shape = place.shape
         assert shape is not None, "every requirement is readable"
         if shape.job_class is None:
-            shape.job_class = class_of(ground, shape.key, self._allocators)
+            shape.job_class = self._class_of(Likeness(ground).of(shape.key), ground)
         return shape.job_class
 
-    def _place(self, job: PendingJob) -> _Place:
+    def _class_of(self, key: ClassKey, ground: Ground) -> JobClass:
+        job_class = self._classes.get(key)
+        if job_class is None:
+            job_class = self._classes[key] = class_of(ground, key, self._allocators)
+        return job_class
+
+    def _place(self, job: PendingJob) -> Place:
         shape = self._read(job)
         if shape is None:
             self._unreadable.add(job.id)
@@ -176,11 +208,11 @@ class KeptQueue:
         if priority is None:
             priority = 0
             self.undeclared[job.queue] += 1
-        return _Place(
+        return Place(
             job, (priority, -job.priority, job.submitted or _BEFORE_ALL, key_of_name(job.id)), shape
         )
 
-    def _read(self, job: PendingJob) -> _Shape | None:
+    def _read(self, job: PendingJob) -> Shape | None:
         self._texts.add(job.resreq)
         try:
             wanted = self._reader.read(job.resreq)
@@ -197,7 +229,7 @@ class KeptQueue:
         key = class_key(job, wanted)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = _Shape(key)
+            shape = self._shapes[key] = Shape(key)
         return shape
 
 

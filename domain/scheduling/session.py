@@ -22,8 +22,8 @@ from xce.domain.formats.snapshot import OrderMode, PendingJob, Snapshot
 from xce.domain.scheduling.allocators import by_name
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import Compiled, waiting_classes
-from xce.domain.scheduling.explain import Failure, Publisher, behind, limited, stopped
-from xce.domain.scheduling.guarantees import limits_before_hosts
+from xce.domain.scheduling.explain import Failure, Publisher, behind, stopped
+from xce.domain.scheduling.groups import stands_behind
 from xce.domain.scheduling.placement import Placed, start
 from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.trace import Trace
@@ -50,11 +50,22 @@ def run_session(
 def run_compiled(compiled: Compiled, *, trace: bool = False) -> SessionResult:
     """Return the result of one session on a snapshot that is made ready; what it works on is used up."""
     started, waiting = _phase_one(compiled)
+    return result_of(compiled, started, waiting, trace=trace)
+
+
+def result_of(
+    compiled: Compiled,
+    started: Sequence[tuple[PendingJob, Placed]],
+    waiting: Sequence[Waiting],
+    *,
+    trace: bool,
+) -> SessionResult:
+    """Return what follows once it is known who starts with what, and who waits and why."""
     core = compiled.core
     publisher = Publisher(core)
     published = [publisher.publish(failure, job) for _, job, failure in waiting]
     sets = publisher.sets()
-    allocations = _allocations(core, started)
+    allocations = allocations_of(core, started)
     recorder = None
     if trace:
         recorder = Trace(core)
@@ -97,7 +108,7 @@ def _phase_one(
     for job, job_class in compiled.queue:
         failure = _stopped_at_once(job, job_class, here)
         if failure is None and behind_it is not None:
-            failure = _behind(core, job_class, behind_it)
+            failure = stands_behind(core, job_class, behind_it)
         if failure is None:
             failure = failed.known(job_class)
         if failure is None:
@@ -122,20 +133,10 @@ def _stopped_at_once(job: PendingJob, job_class: JobClass, here: Container[str])
     return stopped(held=job.held, waits_for=waits_for, unknown=job_class.unknown)
 
 
-def _behind(core: State, job: JobClass, order: Failure) -> Failure:
-    """Return why a job waits that stands behind a blocked one: limits if they stop it, else ``order``."""
-    names: list[str] = []
-    for number in range(len(job.alternatives)):
-        stopping = limits_before_hosts(core, job, number, guarantees=True)
-        if not stopping:
-            return order
-        names += stopping
-    return limited(core, job, dict.fromkeys(names))
-
-
-def _allocations(
+def allocations_of(
     core: State, started: Sequence[tuple[PendingJob, Placed]]
 ) -> tuple[Allocation, ...]:
+    """Return what starting jobs are given."""
     names = core.ground.hosts.names
     return tuple(
         [

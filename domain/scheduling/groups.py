@@ -1,0 +1,248 @@
+"""Waiting jobs in groups: a session asks once for all jobs that are equal in everything that it looks at.
+
+A job of a group that cannot start says so for all that come after it. So what a session does goes with the number of
+groups and of jobs that start, whatever the length of the queue.
+"""
+
+from bisect import bisect_left
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+from heapq import heapify, heappop, heapreplace
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from xce.domain.cluster.state import State
+from xce.domain.formats.session_result import JobWhy, Pending, ReasonKind
+from xce.domain.formats.snapshot import PendingJob
+from xce.domain.scheduling.classes import JobClass
+from xce.domain.scheduling.compile import ClassKey
+from xce.domain.scheduling.explain import Failure, behind, limited, stopped
+from xce.domain.scheduling.guarantees import limits_before_hosts
+from xce.domain.scheduling.placement import Placed, start
+from xce.domain.scheduling.unsatisfiable import Unsatisfiable
+
+#: What decides about the place of a job in the queue.
+Order = tuple[int, int, datetime, tuple[tuple[int, int, str], ...]]
+
+#: What the jobs of a group have in common.
+GroupKey = tuple[ClassKey, bool, tuple[str, ...], bool, str]
+
+
+class Shape:
+    """A class of jobs, whatever the ground: ``job_class`` is the class on the present one."""
+
+    __slots__ = ("job_class", "jobs", "key")
+
+    def __init__(self, key: ClassKey) -> None:
+        self.key = key
+        self.jobs = 0
+        self.job_class: JobClass | None = None
+
+
+class Place:
+    """A job in the queue.
+
+    Attributes:
+        order: where it stands.
+        shape: None if its requirement cannot be read.
+        group: None until a session asks for it.
+        pending, why: what the last session wrote of it, if it did.
+    """
+
+    __slots__ = ("group", "job", "order", "pending", "shape", "why")
+
+    def __init__(self, job: PendingJob, order: Order, shape: Shape | None) -> None:
+        self.job = job
+        self.order = order
+        self.shape = shape
+        self.group: Group | None = None
+        self.pending: Pending | None = None
+        self.why: JobWhy | None = None
+
+
+_ORDER: Final = attrgetter("order")
+
+
+class Group:
+    """Jobs that are equal in everything that a session looks at.
+
+    Attributes:
+        known_class: their class on the present ground, once a session asks for it.
+        places: in job order.
+        said: main reason and reasons that ``Place.pending`` has of all but those of ``unsaid``.
+        told: the text that ``Place.why`` has of all but those of ``untold``.
+    """
+
+    __slots__ = ("key", "known_class", "places", "said", "told", "unsaid", "untold")
+
+    def __init__(self, key: GroupKey) -> None:
+        self.key = key
+        self.known_class: JobClass | None = None
+        self.places: list[Place] = []
+        self.said: tuple[ReasonKind, int] | None = None
+        self.told: str | None = None
+        self.unsaid: list[Place] = []
+        self.untold: list[Place] = []
+
+    @property
+    def job_class(self) -> JobClass:
+        """Return the class of its jobs on the present ground."""
+        assert self.known_class is not None, "a session sees to it"
+        return self.known_class
+
+    @property
+    def first(self) -> PendingJob:
+        """Return its first job."""
+        return self.places[0].job
+
+    def put(self, place: Place) -> None:
+        """Add a job."""
+        place.group = self
+        places = self.places
+        if not places or places[-1].order < place.order:
+            places.append(place)
+        else:
+            places.insert(bisect_left(places, place.order, key=_ORDER), place)
+        self.unsaid.append(place)
+        self.untold.append(place)
+
+    def remove(self, place: Place) -> None:
+        """Take a job out."""
+        del self.places[bisect_left(self.places, place.order, key=_ORDER)]
+        place.group = None
+
+
+class Stretch(NamedTuple):
+    """Jobs of a group that wait for one and the same reason: those from ``start`` to ``end``.
+
+    Attributes:
+        is_all: whether they are all of the group that wait.
+    """
+
+    group: Group
+    start: int
+    end: int
+    failure: Failure
+    is_all: bool = True
+
+    @property
+    def order(self) -> Order:
+        """Return where its first job stands."""
+        return self.group.places[self.start].order
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Return its jobs."""
+        places = self.group.places
+        return (
+            places if not self.start and self.end == len(places) else places[self.start : self.end]
+        )
+
+
+class PhaseOne(NamedTuple):
+    """Who starts with what, in job order, and who waits and why, by the first job of each stretch."""
+
+    started: list[tuple[Place, Placed]]
+    waiting: list[Stretch]
+
+
+def try_groups(
+    core: State, groups: Iterable[Group], here: Container[str], *, is_strict: bool
+) -> PhaseOne:
+    """Try every pending job in order; the same as one by one. There are no guarantees.
+
+    ``here``: ids of the jobs that are still here.
+    """
+    started: list[tuple[Place, Placed]] = []
+    waiting: list[Stretch] = []
+    failed = Unsatisfiable()
+    heap: list[tuple[Order, int, Group]] = []
+    for group in groups:
+        stop = _stop(group, here)
+        if stop is None:
+            heap.append((group.places[0].order, 0, group))
+        else:
+            waiting.append(Stretch(group, 0, len(group.places), stop))
+    heapify(heap)
+    stopped_at_once = len(waiting)
+    while heap:
+        _, at, group = heap[0]
+        job_class = group.job_class
+        failure = failed.known(job_class)
+        if failure is None:
+            placed = start(core, job_class)
+            if isinstance(placed, Placed):
+                started.append((group.places[at], placed))
+                at += 1
+                if at < len(group.places):
+                    heapreplace(heap, (group.places[at].order, at, group))
+                else:
+                    heappop(heap)
+                continue
+            failure = failed.first(job_class, placed)
+        heappop(heap)
+        if is_strict and failure.on_resources:
+            waiting.append(Stretch(group, at, at + 1, failure, is_all=False))
+            ahead = [(each.group, each) for each in waiting[stopped_at_once:-1]]
+            waiting[stopped_at_once:-1] = []
+            rest = [(each, number, True) for _, number, each in heap]
+            rest.append((group, at + 1, False))
+            waiting += _all_behind(core, group.places[at], ahead, rest)
+            break
+        waiting.append(Stretch(group, at, len(group.places), failure))
+    waiting.sort(key=_ORDER)
+    return PhaseOne(started, waiting)
+
+
+def _all_behind(
+    core: State,
+    blocker: Place,
+    ahead: Iterable[tuple[Group, Stretch]],
+    rest: Iterable[tuple[Group, int, bool]],
+) -> Iterable[Stretch]:
+    """Yield why all others wait once a job holds back all behind it.
+
+    Args:
+        core: the state, in which nothing starts any more.
+        blocker: the job.
+        ahead: stretches that fail, of which the first job stands before it.
+        rest: groups with the place of their first job that has not been tried, and whether no job before it waits.
+    """
+    order = behind(blocker.job.id)
+    known: dict[JobClass, Failure] = {}
+
+    def failure_of(job: JobClass) -> Failure:
+        if job not in known:
+            known[job] = stands_behind(core, job, order)
+        return known[job]
+
+    all_behind = [*rest]
+    for group, stretch in ahead:
+        end = bisect_left(group.places, blocker.order, key=_ORDER)
+        yield stretch._replace(end=end, is_all=end == len(group.places))
+        all_behind.append((group, end, False))
+    for group, at, is_all in all_behind:
+        if at < len(group.places):
+            yield Stretch(group, at, len(group.places), failure_of(group.job_class), is_all=is_all)
+
+
+def _stop(group: Group, here: Container[str]) -> Failure | None:
+    first, unknown = group.first, group.job_class.unknown
+    if not (first.held or first.waits_for or unknown):
+        return None
+    return stopped(
+        held=first.held,
+        waits_for=[name for name in first.waits_for if name in here],
+        unknown=unknown,
+    )
+
+
+def stands_behind(core: State, job: JobClass, order: Failure) -> Failure:
+    """Return why a job waits that stands behind a blocked one: limits if they stop it, else ``order``."""
+    names: list[str] = []
+    for number in range(len(job.alternatives)):
+        stopping = limits_before_hosts(core, job, number, guarantees=True)
+        if not stopping:
+            return order
+        names += stopping
+    return limited(core, job, dict.fromkeys(names))
