@@ -310,8 +310,8 @@ def _numbers(case: Case) -> Iterator[str]:
         yield f"demand.countable is {demand.countable}, wanted {count_demand(case)}"
     projects: dict[str, tuple[str, ...]] = {}
     for job, _ in _shares(case):
-        if job.project != "default":
-            projects[job.project] = (*projects.get(job.project, ()), job.id)
+        if (project := job.pending.project) != "default":
+            projects[project] = (*projects.get(project, ()), job.id)
     if demand.projects != projects:
         yield f"demand.projects is {demand.projects}, wanted {projects}"
     runs = demand.order
