@@ -33,6 +33,9 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Read the configuration and its files, and stop.")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Say more in the log: one line for each call.")
+    ] = False,
 ) -> None:
     """Serve until SIGTERM; what was acknowledged is on disk."""
     if context.invoked_subcommand is not None:
@@ -53,7 +56,7 @@ def run(
     if check:
         terminal.out.print(f"{config} is fit for use", markup=False, highlight=False)
         return
-    set_up_logging()
+    set_up_logging(debug=debug)
     service.run()
 
 

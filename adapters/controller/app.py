@@ -289,17 +289,31 @@ class ControllerApp:
     ) -> None:
         operation = openapi.operation_id(row)
         self.metrics.call(operation, status, seconds)
-        if self.service.config.request_log:
-            _LOG.info(
-                "call",
-                method=request.method,
-                path=request.url.path,
-                operation=operation,
-                status=status,
-                seconds=round(seconds, 6),
-                peer=request.client.host if request.client is not None else None,
-            )
+        if self.service.config.request_log or _is_news(request.method, caller, status):
+            say = _LOG.info
+        else:
+            say = _LOG.debug
+        say(
+            "call",
+            method=request.method,
+            path=request.url.path,
+            operation=operation,
+            status=status,
+            seconds=round(seconds, 6),
+            peer=request.client.host if request.client is not None else None,
+        )
         structlog.contextvars.clear_contextvars()
+
+
+def _is_news(method: str, caller: Caller | None, status: int) -> bool:
+    """Return whether operators want to see a call: what a person changed, and what went wrong on either side.
+
+    That a standby sends callers on, and that it is too soon, is none: it happens all the time.
+    """
+    if status in (503, 304, 404, 409, 412):
+        return False
+    by_person = caller is not None and caller.role is Role.ADMIN and method != "GET"
+    return by_person or status >= 400
 
 
 def own_endpoints(app: Any = None) -> tuple[Endpoint, ...]:

@@ -1,6 +1,10 @@
 """``xce controller`` as a process: configuration, log, TLS, signals, and a stop that loses nothing."""
 
+import errno
+import logging
+import os
 import signal
+import socket
 import ssl
 import sys
 from collections.abc import Callable
@@ -67,8 +71,8 @@ def read_controller_config(path: Path) -> ControllerConfig:
     return config.model_copy(update={"log": log, "tokens": placed(config.tokens), "tls": tls})
 
 
-def set_up_logging(*, pretty: bool | None = None) -> None:
-    """Log to stderr: one JSON line for each thing that happened; for people on a terminal."""
+def set_up_logging(*, pretty: bool | None = None, debug: bool = False) -> None:
+    """Log to stderr: one JSON line for each thing that happened; for people on a terminal. ``debug``: each call, too."""
     on_terminal = sys.stderr.isatty() if pretty is None else pretty
     renderer: Any = (
         structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
@@ -81,6 +85,9 @@ def set_up_logging(*, pretty: bool | None = None) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.DEBUG if debug else logging.INFO
+        ),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
@@ -105,9 +112,17 @@ class _Protocol(H11Protocol):
 class _Server(uvicorn.Server):
     """A server that tells its streams to end as soon as it is told to stop."""
 
-    def __init__(self, config: uvicorn.Config, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stop: Callable[[], None], started: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._stop = stop
+        self._told_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        self._told_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came: stop, and go on to close the log. The library would raise it again and end the process before that."""
@@ -170,13 +185,14 @@ class ControllerService:
         if self._source is not None and current_thread() is main_thread():
             signal.signal(signal.SIGHUP, self._hang_up)
         metrics = self._metrics
-        with open_log(config.log) as log:
+        # First: who cannot be reached must not become the primary.
+        with _bound(config) as listener, open_log(config.log) as log:
             turn = self._turn = Turn(
                 log, config, metrics, on_primary=self._take_up, on_end=self.stop
             )
             try:
                 turn.begin()
-                self._serve(turn, metrics)
+                self._serve(turn, metrics, listener)
             finally:
                 if self._alerts is not None:
                     self._alerts.close()
@@ -255,7 +271,7 @@ class ControllerService:
         self._alerts = Alerts(around, settings, self._posters)
         self._alerts.start()
 
-    def _serve(self, turn: Turn, metrics: Metrics) -> None:
+    def _serve(self, turn: Turn, metrics: Metrics, listener: socket.socket) -> None:
         config = self.config
         self._app = app = ControllerApp(Service(turn, config, self._board), self._gate, metrics)
         uvicorn_config = uvicorn.Config(
@@ -275,27 +291,55 @@ class ControllerService:
         )
         uvicorn_config.load()
         uvicorn_config.ssl = self._tls
-        self._server = server = _Server(uvicorn_config, self._end_streams)
-        _LOG.info(
-            "serving",
-            host=config.listen.host,
-            port=config.listen.port,
-            tls=self._tls is not None,
-            primary=turn.live is not None,
-            position=turn.position,
-        )
+
+        def say_so() -> None:
+            _LOG.info(
+                "serving",
+                host=config.listen.host,
+                port=listener.getsockname()[1],
+                tls=self._tls is not None,
+                primary=turn.live is not None,
+                position=turn.position,
+            )
+
+        self._server = server = _Server(uvicorn_config, self._end_streams, say_so)
         server.should_exit = self._told_to_stop  # it may have been while there was none
-        try:
-            server.run()
-        except SystemExit:
-            raise PermanentError(
-                f"cannot listen on {config.listen.host} port {config.listen.port}; is it taken?"
-            ) from None
+        server.run([listener])
 
     def _end_streams(self) -> None:
         app = self._app
         if app is not None:
             app.end_streams()
+
+
+def _bound(config: ControllerConfig) -> socket.socket:
+    """Return a socket that has the address; nobody can connect to it yet.
+
+    Raises:
+        PermanentError: it cannot be had; says what to do.
+    """
+    host, port = config.listen.host, config.listen.port
+    place = f"cannot listen on {host} port {port}"
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, number)
+    except OSError as error:
+        raise PermanentError(f"{place}: {error.strerror or error}; see listen.host") from None
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        made.close()
+        hint = {
+            errno.EADDRINUSE: "another program listens there, perhaps a controller that runs already: "
+            "end it, or give this one another listen.port",
+            errno.EADDRNOTAVAIL: "this machine does not have that address; see listen.host",
+            errno.EACCES: "ports below 1024 need a privilege; give another listen.port",
+        }.get(error.errno or 0, "see listen in the configuration")
+        raise PermanentError(f"{place}: {os.strerror(error.errno or 0).lower()}: {hint}") from None
+    return made
 
 
 def _tls_context(config: ControllerConfig) -> ssl.SSLContext:

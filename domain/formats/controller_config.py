@@ -112,7 +112,10 @@ class ControllerConfig(Format):
         description="static parts of the catalog; they win over a provider's description",
     )
     alerts: AlertSettings = AlertSettings()
-    request_log: StrictBool = Field(default=True, description="one line a call in the log")
+    request_log: StrictBool = Field(
+        default=False,
+        description="true: one line for each call in the log; else only for what people changed and what went wrong",
+    )
 
 
 def problems(config: ControllerConfig) -> list[tuple[tuple[str | int, ...], str]]:
