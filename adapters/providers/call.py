@@ -16,14 +16,16 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-#: Runs its arguments. Field 22 of the stat line is when a process started.
+#: Runs its arguments, unless the machine has been up for longer than the first one says, in hundredths of a second: whoever starts it may
+#: be frozen just before, and wake when somebody else is to act. Field 22 of the stat line is when a process started.
 _SHELL: Final = (
+    'if [ -n "$1" ]; then read -r up idle </proc/uptime; [ "${up%.*}${up#*.}" -lt "$1" ] || exit 0; fi; shift; '
     "read -r a b c d e f g h i j k l m n o p q r s t u started rest </proc/$$/stat; "
     'echo "$$ $started" >../process.part; mv ../process.part ../process; '
     '"$@"; echo "$?" >../exit.part; mv ../exit.part ../exit'
@@ -63,6 +65,10 @@ class Ran:
         return sha256(self.output).hexdigest()
 
 
+class TooLateError(Exception):
+    """The script was not started, and never will be by this run: the time in which it might begin is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Of one run: seconds, and bytes of each output."""
@@ -77,15 +83,22 @@ def arguments_of(script: Path, folder: Path) -> tuple[str, ...]:
 
 
 def run(
-    script: Path, given: str, folder: Path, environment: Mapping[str, str], limits: Limits
+    script: Path,
+    given: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    limits: Limits,
+    left_s: Callable[[], float] | None = None,
 ) -> Ran:
     """Run a script on an input; return when it has ended, or was killed with all it started.
 
-    ``folder`` is made, and must not exist. Its parent must.
+    ``folder`` is made, and must not exist. Its parent must. ``left_s`` says for how many seconds from now it may begin; None: at any time.
 
     Raises:
         OSError: it could not be started: the disk is full, or there are too many processes.
+        TooLateError: it may not begin any more, and has not.
     """
+    until = "" if left_s is None else str(_uptime() + round(100 * left_s()))
     (folder / "work").mkdir(parents=True)
     _write_synced(folder / "boot", _boot())
     _write_synced(folder / "input.json", given)
@@ -94,7 +107,7 @@ def run(
     program = ["env", "-C", str(folder / "work"), "/bin/sh", "-c", _SHELL, "sh"]
     pid = os.posix_spawn(
         "/usr/bin/env",
-        [*program, *arguments_of(script, folder)],
+        [*program, until, *arguments_of(script, folder)],
         {**environment, MARK: str(folder)},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -115,6 +128,8 @@ def run(
             end_all(folder)
         os.waitpid(pid, 0)
     seconds = time.monotonic() - began
+    if until and not why and not (folder / "process").exists() and _uptime() >= int(until):
+        raise TooLateError
     return found(script, folder, limits, why=why, seconds=seconds)
 
 
@@ -232,6 +247,12 @@ def _exit_code(folder: Path) -> int | None:
         return int((folder / "exit").read_text())
     except (OSError, ValueError):
         return None
+
+
+def _uptime() -> int:
+    """Return for how long the machine has been up, in hundredths of a second, by the clock that the shell reads."""
+    whole, _, part = Path("/proc/uptime").read_text().split()[0].partition(".")
+    return int(whole + part)
 
 
 def _boot() -> str:

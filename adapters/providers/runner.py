@@ -30,7 +30,9 @@ class Runner:
         settings: ScriptSettings,
         folder: Path,
         on_call: Callable[[Evidence], None] | None = None,
+        left_s: Callable[[], float] | None = None,
     ) -> None:
+        """Prepare; ``left_s`` says for how many seconds from now a script may begin, None: at any time."""
         self.settings = settings
         self.folder = ProviderFolder(folder)
         self.scripts = find_scripts(Path(settings.folder))
@@ -45,6 +47,7 @@ class Runner:
         self._secrets = secrets_of(self._environment, settings.secrets)
         self._limits = call.Limits(settings.call_limit.total_seconds(), settings.output_limit)
         self._on_call = on_call
+        self._left_s = left_s
         self._lock = threading.RLock()
         self._calls = 0
         self._taken_over = False
@@ -86,7 +89,19 @@ class Runner:
                 folder = self.folder.kept_call(script, key)
             path = self.scripts[script]
             try:
-                ran = call.run(path, given.to_json(), folder, self.environment(tag), self._limits)
+                ran = call.run(
+                    path,
+                    given.to_json(),
+                    folder,
+                    self.environment(tag),
+                    self._limits,
+                    self._left_s,
+                )
+            except call.TooLateError:
+                call.discard(folder)
+                raise TransientError(
+                    f"{script} was not started: we may not act on the provider any more"
+                ) from None
             except OSError as error:
                 call.discard(folder)
                 raise TransientError(

@@ -65,6 +65,14 @@ class Leases:
                 return None
             return held.epoch
 
+    def left_s(self, provider: str, epoch: int | None) -> float:
+        """Return for how many seconds from now we may act on a provider under an epoch; 0: no more."""
+        with self._lock:
+            held = self._held.get(provider)
+            if held is None or held.epoch != epoch:
+                return 0.0
+            return max(0.0, held.until_s - self._elapsed_s())
+
     def mine(self) -> dict[str, int]:
         """Return the epochs of all that may be acted on now."""
         now = self._elapsed_s()
@@ -80,6 +88,24 @@ class Leases:
         """It is somebody else's, or nobody's."""
         with self._lock:
             self._held.pop(provider, None)
+
+
+class Permit:
+    """For how long calls of one provider may begin, asked at the last moment before one does.
+
+    A call is decided on under an epoch. Whoever is frozen between that and the call must not make it when somebody else has acted
+    meanwhile, not even if the lease is ours again by then.
+    """
+
+    def __init__(self, leases: Leases, provider: str) -> None:
+        self._leases = leases
+        self._provider = provider
+        #: What the provider's thread has begun to act under.
+        self.epoch: int | None = None
+
+    def left_s(self) -> float:
+        """Return for how many seconds from now a call may begin; 0: no more."""
+        return self._leases.left_s(self._provider, self.epoch)
 
 
 class LeaseKeeper:

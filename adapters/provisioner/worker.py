@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from xce.adapters.provisioner.driver import Driver, LeaseView
+from xce.adapters.provisioner.leases import Permit
 from xce.domain.errors import XceError
 from xce.domain.formats.provisioner_config import Rhythm
 
@@ -30,13 +31,16 @@ class Worker:
         *,
         elapsed_s: Callable[[], float],
         stopping: Event,
+        permit: Permit | None = None,
     ) -> None:
+        """Prepare; ``permit`` is told under which epoch the thread acts."""
         self.driver = driver
         self.restarts = 0
         self._leases = leases
         self._rhythm = rhythm
         self._elapsed_s = elapsed_s
         self._stopping = stopping
+        self._permit = permit
         self._news = Event()
         self._epoch: int | None = None
         self._due_s = {"describe": 0.0, "poll": 0.0, "reconcile": 0.0}
@@ -86,6 +90,8 @@ class Worker:
         if epoch != self._epoch:
             self.driver.begin(self._epoch, epoch)
             self._epoch = epoch
+            if self._permit is not None:
+                self._permit.epoch = epoch
             self._begin_anew()
         if self.driver.work():
             return 0.0

@@ -1,6 +1,7 @@
 """Daemons that start at once: a process that has imported everything makes each of them by a fork, and says how it ended.
 
-Run as a module it is that process: lines ``start COMMAND CONFIG LOG`` and ``wait PID`` come on stdin, ``PID`` and the exit code are the answers.
+Run as a module it is that process: lines ``start COMMAND CONFIG LOG [DOOM]``, ``wait PID`` and ``look PID`` come on stdin, ``PID`` and the
+exit code are the answers.
 """
 
 import os
@@ -15,27 +16,40 @@ from types import TracebackType
 from typing import Self
 
 from tests.conftest import ROOT
+from tests.crash.doom import Doom
 from tests.service.running import TOKENS
 from xce.adapters.client import Client
 from xce.domain.engine.messages import Role
 from xce.domain.errors import XceError
 
 UP_WITHIN_S = 60.0
+#: No exit code: it has not ended.
+LIVES = 1000
 
 
 @dataclass
 class Child:
-    """One daemon process."""
+    """One daemon process; ``code`` is its exit code, or minus the signal that ended it, once that was seen."""
 
     nursery: "Nursery"
     pid: int
+    code: int | None = None
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
     def wait(self) -> int:
-        """Return its exit code, or minus the signal that ended it."""
-        return self.nursery.ask(f"wait {self.pid}")
+        """Return its exit code when it has ended."""
+        if self.code is None:
+            self.code = self.nursery.ask(f"wait {self.pid}")
+        return self.code
+
+    def has_ended(self) -> bool:
+        """Return whether it has, without waiting."""
+        if self.code is None:
+            found = self.nursery.ask(f"look {self.pid}")
+            self.code = None if found == LIVES else found
+        return self.code is not None
 
 
 class Nursery:
@@ -65,8 +79,9 @@ class Nursery:
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
-    def start(self, config: Path, command: str = "controller") -> Child:
-        return Child(self, self.ask(f"start {command} {config} {config.with_suffix('.log')}"))
+    def start(self, config: Path, command: str = "controller", doom: Doom | None = None) -> Child:
+        words = ["start", command, str(config), str(config.with_suffix(".log"))]
+        return Child(self, self.ask(" ".join([*words, *(doom.words if doom else ())])))
 
 
 def wait_until_it_serves(address: str) -> float:
@@ -93,11 +108,11 @@ def main() -> None:
         import_module(module)
     for line in sys.stdin:
         order, *words = line.split()
-        if order == "wait":
-            _, status = os.waitpid(int(words[0]), 0)
-            print(os.waitstatus_to_exitcode(status), flush=True)
+        if order in ("wait", "look"):
+            ended, status = os.waitpid(int(words[0]), os.WNOHANG if order == "look" else 0)
+            print(os.waitstatus_to_exitcode(status) if ended else LIVES, flush=True)
             continue
-        command, config, log = words
+        command, config, log, *doom = words
         pid = os.fork()
         if pid:
             print(pid, flush=True)
@@ -106,6 +121,8 @@ def main() -> None:
             os.dup2(nothing.fileno(), 0)
             os.dup2(nothing.fileno(), 1)
             os.dup2(err.fileno(), 2)
+        if doom:
+            Doom.of(doom).install(command)
         sys.argv = ["xce", command, "--config", config]
         code = 1
         try:

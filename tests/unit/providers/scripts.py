@@ -1,5 +1,6 @@
 """Folders of small shell scripts as providers under test."""
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,9 @@ from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.ports import Ask
 
 NOW = datetime(2026, 3, 2, 10, tzinfo=UTC)
+#: Counts its runs in a file of the provider's own data folder.
+COUNT = 'echo x >>"$PRO_DATA_DIR/runs"; '
+ACCEPTS = COUNT + """echo '{"requestId": "add-1", "message": ""}'"""
 
 
 def write_scripts(folder: Path, bodies: Mapping[str, str]) -> Path:
@@ -47,3 +51,16 @@ def hosts(amount: int = 1, tag: str = "R1") -> Ask:
 def prints(text: str, code: int = 0) -> str:
     """Return a script that prints a text and ends with an exit code."""
     return f"cat <<'END'\n{text}\nEND\nexit {code}"
+
+
+def runs(tmp_path: Path) -> int:
+    """Return how often the scripts that count have run."""
+    path = tmp_path / "kept" / "data" / "runs"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def status_of(machines: list[dict[str, object]], status: str = "complete") -> str:
+    """Return what a status script prints of the request add-1."""
+    return json.dumps(
+        {"requests": [{"requestId": "add-1", "status": status, "machines": machines}]}
+    )

@@ -1,17 +1,20 @@
 """The caller of scripts: every rule of section 3 of the provider contract that a caller keeps."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.unit.providers.scripts import NOW, hosts, prints, provider
+from tests.unit.providers.scripts import (
+    ACCEPTS,
+    COUNT,
+    NOW,
+    hosts,
+    prints,
+    provider,
+    runs,
+    status_of,
+)
 from xce.adapters.providers import call
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.providers.evidence import HIDDEN, Evidence
@@ -27,21 +30,6 @@ from xce.domain.ports import (
     RequestStatus,
     TakeBack,
 )
-
-#: Counts its runs in a file of the provider's own data folder.
-COUNT = 'echo x >>"$PRO_DATA_DIR/runs"; '
-ACCEPTS = COUNT + """echo '{"requestId": "add-1", "message": ""}'"""
-
-
-def runs(tmp_path: Path) -> int:
-    path = tmp_path / "kept" / "data" / "runs"
-    return len(path.read_text().split()) if path.exists() else 0
-
-
-def status_of(machines: list[dict[str, object]], status: str = "complete") -> str:
-    return json.dumps(
-        {"requests": [{"requestId": "add-1", "status": status, "machines": machines}]}
-    )
 
 
 # ---------------------------------------------------------------------- how it is called
@@ -494,80 +482,6 @@ def test_a_secret_that_is_not_set_is_said_at_once(tmp_path: Path) -> None:
         provider(tmp_path, {}, secrets=["XCE_TEST_NOT_SET"])
 
 
-# ----------------------------------------------------------------------------- restarts
-CALLER = """
-    import sys
-    from datetime import UTC, datetime
-    from pathlib import Path
-    from xce.adapters.providers.script_provider import ScriptProvider
-    from xce.domain.formats.provider import Kind
-    from xce.domain.formats.script_provider import ScriptSettings
-    from xce.domain.ports import Ask
-    folder = Path(sys.argv[1])
-    made = ScriptProvider(ScriptSettings(name="p", folder=str(folder / "provider")), folder / "kept")
-    now = datetime(2026, 3, 2, tzinfo=UTC)
-    made.ask(Ask("R1", Kind.HOST, "t1", 1), now) if sys.argv[2] == "ask" else made.status("add-1", now)
-"""
-
-
-@pytest.mark.parametrize(
-    ("what", "script", "answer"),
-    [
-        ("ask", "requestMachines", '{"requestId": "add-1"}'),
-        ("status", "getRequestStatus", status_of([])),
-    ],
-)
-def test_what_a_script_says_after_its_caller_was_killed_is_found_again(
-    tmp_path: Path, what: str, script: str, answer: str
-) -> None:
-    body = COUNT + 'touch "$PRO_DATA_DIR/begun"; read line <"$PRO_DATA_DIR/go"; ' + prints(answer)
-    data = tmp_path / "kept" / "data"
-    provider(tmp_path, {script: body})
-    os.mkfifo(data / "go")
-    caller = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CALLER), str(tmp_path), what])
-    _until(lambda: (data / "begun").exists())
-    caller.send_signal(signal.SIGKILL)
-    caller.wait(60)
-    (data / "go").write_text("on\n")
-
-    made = provider(tmp_path, {})
-
-    if what == "ask":
-        assert made.ask(hosts(), NOW) == Accepted("add-1")
-        assert made.recall("R1") == Accepted("add-1")
-        assert made.recall("R2") is None
-    else:
-        assert made.status("add-1", NOW).status is RequestStatus.COMPLETE
-    assert runs(tmp_path) == 1
-
-
-def test_an_ask_whose_script_never_began_is_made(tmp_path: Path) -> None:
-    made = provider(tmp_path, {"requestMachines": ACCEPTS})
-    made.ask(hosts(), NOW)
-    (folder,) = (tmp_path / "kept/calls").iterdir()
-    for name in ("process", "exit", "stdout", "stderr"):
-        (folder / name).unlink()
-    assert call.never_ran(folder)
-
-    assert provider(tmp_path, {}).ask(hosts(), NOW) == Accepted("add-1")
-    assert runs(tmp_path) == 2
-
-
-def test_after_another_start_of_the_machine_a_run_without_a_trace_is_unknown(
-    tmp_path: Path,
-) -> None:
-    made = provider(tmp_path, {"requestMachines": ACCEPTS})
-    made.ask(hosts(), NOW)
-    (folder,) = (tmp_path / "kept/calls").iterdir()
-    for name in ("process", "exit"):
-        (folder / name).unlink()
-    (folder / "boot").write_text("another")
-
-    with pytest.raises(OutcomeUnknownError):
-        provider(tmp_path, {}).ask(hosts(), NOW)
-    assert runs(tmp_path) == 1
-
-
 def test_countable_resources_are_asked_for_by_tag(tmp_path: Path) -> None:
     made = provider(tmp_path, {"requestResources": 'cp "$2" "$PRO_DATA_DIR/in"; ' + ACCEPTS})
 
@@ -585,11 +499,3 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
-
-
-def _until(done: object) -> None:
-    assert callable(done)
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -1,0 +1,125 @@
+"""The daemon and the controller killed with kill -9 at every effect boundary, each in a story of its own, with providers of three kinds.
+
+A clean story counts the boundaries; then each is died at. ``before`` a script the provider has not acted, ``during`` it acts when nobody is
+left to hear, ``after`` it has acted and nobody has heard. ``XCE_BOUNDARIES=all`` dies at all of them; without it a few are died at that
+stand for the rest.
+"""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.crash.doom import Doom
+from tests.crash.place import WANTED, Cluster, Place, end, place_with, stop
+from xce.adapters.providers.install import Knows
+
+ALL = os.environ.get("XCE_BOUNDARIES") == "all"
+#: Where the figures of a whole run go, a line of JSON each; none: nowhere.
+FIGURES = os.environ.get("XCE_BOUNDARIES_FIGURES")
+#: Deaths of the sample, by daemon and kind of provider.
+SAMPLE: dict[tuple[str, Knows], tuple[str, ...]] = {
+    ("provisioner", Knows.TAGS): ("during:requestMachines",),
+    ("provisioner", Knows.LISTING): ("before:requestMachines",),
+    ("provisioner", Knows.NEITHER): ("after:requestMachines",),
+    ("controller", Knows.TAGS): ("after:Request.Intended",),
+    ("controller", Knows.LISTING): (),
+    ("controller", Knows.NEITHER): (),
+}
+#: Boundaries before an ask whose outcome is heard: between them its outcome may be lost, and is reported where it can be looked up by nothing.
+LOST = frozenset(
+    {"after:OpenRequest", "before:requestMachines", "during:requestMachines", "after:requestMachines", "before:AcceptRequest"}
+)  # fmt: skip
+#: A boundary passed again and again is died at so often.
+EACH = 3
+
+
+class Story:
+    """Hosts are wanted, come, join, are idle, and go back; a daemon dies at one boundary and is started again at once."""
+
+    def __init__(self, place: Place, daemon: str) -> None:
+        self.place = place
+        self.daemon = daemon
+        self.number = 0
+
+    def play(self, name: str = "", number: int = 0) -> Counter[str]:
+        """Return the boundaries that the one that was to die has passed. Half of the successors are elsewhere, without its folder."""
+        place, deaths = self.place, self.place.deaths
+        self.number += 1
+        passed = place.folder / f"passed-{self.number}"
+        passed.touch()
+        doom = Doom(passed, name, number)
+        home = f"home-{self.number}"
+        elsewhere = home if self.number % 2 else f"{home}-elsewhere"
+        if self.daemon == "provisioner":
+            place.doomed = place.start("p1", home, doom)
+            place.successor = lambda: place.start("p1", elsewhere)
+        else:
+            end(place.controller)
+            place.doomed = place.restart_controller(doom)
+            place.successor = place.restart_controller
+            place.until("the controller to serve", self._serves)
+            place.start("p1", home)
+        with Cluster(place.client) as cluster:
+            place.until("hosts to have come", lambda: cluster.filled == 1)
+            cluster.wants = False
+            place.until_all_is_over()
+        died, place.doomed = place.deaths > deaths, None
+        assert place.daemon is not None
+        stop(place.daemon)
+        assert died or not name or number > 1, f"{name} was not passed"
+        return Counter(passed.read_text().split())
+
+    def _serves(self) -> bool:
+        self.place.client.status()
+        return True
+
+
+@pytest.mark.parametrize("knows", Knows)
+@pytest.mark.parametrize("daemon", ["provisioner", "controller"])
+def test_killed_at_any_boundary_every_machine_is_owned_returned_or_reported(
+    daemon: str, knows: Knows, tmp_path: Path
+) -> None:
+    if not ALL and not SAMPLE[daemon, knows]:
+        pytest.skip("in the whole run only")
+    with place_with(tmp_path, knows) as place:
+        story = Story(place, daemon)
+        deaths = [(name, 1) for name in SAMPLE[daemon, knows]]
+        if ALL:
+            clean = story.play()
+            assert_exact(place, "a clean story", before=0, lost=False)
+            deaths = [
+                (name, number)
+                for name, count in clean.items()
+                for number in range(1, min(count, EACH) + 1)
+            ]
+        for name, number in deaths:
+            before = len(place.present())
+            where = f"{daemon}, {knows}: died at {name}, {number}"
+            story.play(name, number)
+            assert_exact(place, where, before, lost=name in LOST)
+        if FIGURES is not None:
+            figure = {
+                "daemon": daemon,
+                "knows": knows,
+                "boundaries": len(deaths),
+                "deaths": place.deaths,
+                "asks": len(place.cloud["requests"]),
+                "machines": len(place.cloud["machines"]),
+                "left and reported": len(place.present()),
+            }
+            with Path(FIGURES).open("a") as file:
+                file.write(json.dumps(figure) + "\n")
+        place.events()  # which verifies the log
+
+
+def assert_exact(place: Place, where: str, before: int, *, lost: bool) -> None:
+    """Nothing was asked twice, and what is left was made by an ask that nobody could find out about, and was reported."""
+    tags = Counter(one["tag"] for one in place.cloud["requests"].values())
+    assert set(tags.values()) == {1}, f"{where}: asked twice"
+    assert place.unexplained() == [], where
+    left = len(place.present()) - before
+    assert left <= (WANTED if lost and place.knows is not Knows.TAGS else 0), where
+    assert place.most_at_once() <= WANTED + len(place.present()), f"{where}: over the budget"
