@@ -17,7 +17,7 @@ from tests.slurm_e2e.ground import free_span, need_slurm, short_folder
 from xce.adapters.clock import SystemClock
 from xce.adapters.schedulers.slurm.build import View, view_of
 from xce.adapters.schedulers.slurm.commands import Commands
-from xce.adapters.schedulers.slurm.reader import Reader
+from xce.adapters.schedulers.slurm.reader import Reader, version_of
 from xce.adapters.schedulers.slurm.source import SlurmScheduler
 from xce.domain.errors import TransientError
 from xce.domain.formats.snapshot import HostState
@@ -124,13 +124,15 @@ def test_slurmrestd_says_the_same(lab: Lab, jobs: Mapping[str, str]) -> None:
         pytest.skip("slurmrestd is not installed")
     from xce.adapters.schedulers.slurm.rest import SlurmRest
 
+    version = version_of(lab.run("ca", "scontrol", "--version").split()[-1])
+    # without accounting its interface to slurmdbd does not load
+    interface = "openapi/slurmctld" if version >= (23, 11) else "openapi/v0.0.38"
     folder = lab.folder / "rest"
     folder.mkdir(exist_ok=True)
     os.chown(folder, PLAIN, PLAIN)
     place = folder / "socket"
     daemon = subprocess.Popen(
-        # without accounting its interface to slurmdbd does not load
-        [program, "-f", str(lab.conf("ca")), "-a", "rest_auth/local", "-s", "openapi/v0.0.38", f"unix:{place}"],
+        [program, "-f", str(lab.conf("ca")), "-a", "rest_auth/local", "-s", interface, f"unix:{place}"],
         env=lab.environment("ca"), cwd=folder, user=PLAIN, group=PLAIN, extra_groups=[], stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip

@@ -55,6 +55,7 @@ _PROVISIONER: Final = """
 name: provisioner-1
 controller: {{addresses: ["http://127.0.0.1:{port}"], token_file: provisioner.token}}
 state: state
+record: rounds.rec.gz
 scripts:
   - {{name: local, folder: local}}
   - {{name: licences, folder: licences}}
