@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.totals import Folded, Seen
 from xce.adapters.controller.access import token_line
+from xce.adapters.controller.service import read_controller_config
 from xce.adapters.providers.pool import scripts as pool_scripts
 from xce.adapters.providers.pool.book import PoolBook
 from xce.adapters.schedulers.fake import FakeFile
@@ -110,15 +112,16 @@ class Cluster:
     name: str
     folder: Path
     pool: Path
+    port: int = 0
     running: dict[str, subprocess.Popen[bytes]] = field(
         default_factory=dict[str, subprocess.Popen[bytes]]
     )
 
     def prepare(self) -> None:
         self.folder.mkdir()
-        port = free_port()
+        self.port = port = free_port()
         tokens: list[str] = []
-        for role in (Role.SCHEDULER, Role.PROVISIONER):
+        for role in (Role.SCHEDULER, Role.PROVISIONER, Role.VIEWER):
             secret = f"xce_{self.name}-{role}"
             tokens.append(token_line(Caller(role, f"{role}-1"), secret))
             (self.folder / f"{role}.token").write_text(secret)
@@ -164,6 +167,10 @@ class Cluster:
             if process.poll() is not None:
                 self.start(kind)
 
+    def watch(self) -> Seen:
+        """Look at the controller from now on."""
+        return Seen(f"http://127.0.0.1:{self.port}", f"xce_{self.name}-{Role.VIEWER}", ["lic"])
+
     def stop(self) -> None:
         for process in self.running.values():
             process.send_signal(signal.SIGTERM)
@@ -205,6 +212,7 @@ def test_tokens_go_where_jobs_wait_and_all_come_back_whatever_is_killed(
 ) -> None:
     one, two = clusters["a"], clusters["b"]
     book = PoolBook(one.pool)
+    watching = {name: cluster.watch() for name, cluster in clusters.items()}
 
     def held(name: str) -> int:
         return book.standing("lic", datetime.now(UTC)).has(name)
@@ -229,11 +237,20 @@ def test_tokens_go_where_jobs_wait_and_all_come_back_whatever_is_killed(
     two.kill("provisioner")
     until(lambda: held("a") == held("b") == 0, "all tokens are back")
 
-    for cluster in clusters.values():
+    for name, cluster in clusters.items():
+        seen = watching[name]
+        seen.stop()
         cluster.stop()
+        pools = read_controller_config(cluster.folder / "controller.yaml").shared
         with open_log(str(cluster.folder / "events.db"), read_only=True) as log:
             report = verify(log)
+            folded = Folded(log, pools)
+            differences = folded.differences(log, seen)
         assert report.passed, report
+        assert differences == []
+        assert len(set(folded.live.values())) >= 5, "totals that moved"
+        assert len(set(seen.totals.values())) >= 3, "and were seen moving"
+        assert seen.shown, "and were shown to sessions"
     lent = most = 0
     for move in book.moves():
         lent += {"lent": 1, "back": -1}.get(move.kind, 0) * move.amount
