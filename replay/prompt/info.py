@@ -257,7 +257,7 @@ def _costs(play: Play) -> Answer:
         for line in play.world.projections.spending.lines(play.now)
     ]  # fmt: skip
     answer = _rows("costs", rows, "PROVIDER OF LIVE ENDED USED COST PER-HOUR UNPRICED", "provider of live ended used cost per_hour unpriced", (2, 3, 5, 6, 7))  # fmt: skip
-    whole = number(play.world.projections.spending.cost_at(play.now))
+    whole = _figure(M.COST, play)
     return Answer({**answer.document, "cost": whole}, (*answer.parts, f"together: {whole}"))
 
 
