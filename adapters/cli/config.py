@@ -1,4 +1,4 @@
-"""``xce config check FILE``: whether a configuration can be used, and what it amounts to."""
+"""``xce config check FILE``: what a configuration is for, whether it can be used, and what it amounts to."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from xce.adapters.cli import exit_codes, import_lsf, terminal
-from xce.adapters.settings.load import read_config
+from xce.adapters.settings.kinds import Kind, kind_of
+from xce.adapters.settings.yaml_tree import read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.base import Count, Format
 from xce.domain.formats.config import SimulationConfig
@@ -42,6 +43,7 @@ class CheckedConfig(Format):
 
     file: str
     fit: bool
+    kind: str | None = None
     problems: tuple[ProblemEntry, ...] = ()
     warnings: tuple[str, ...] = ()
     summary: ConfigSummary | None = None
@@ -54,21 +56,25 @@ def check(
     ],
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Read a configuration and say what is wrong with it, every mistake with its line."""
+    """Read a configuration of any kind and say what is wrong with it, every mistake with its line."""
     source = terminal.source_name(file)
     try:
-        config = read_config(terminal.read_input(file), source)
+        kind, config = kind_of(read_tree(terminal.read_input(file), source), source)
     except InputError as error:
         if not as_json:
             raise
         terminal.write_json(_unfit(source, error).to_json())
         raise typer.Exit(exit_codes.USAGE) from None
-    summary, warnings = summary_of(config), tuple(warnings_of(config))
+    simulated = config if isinstance(config, SimulationConfig) else None
+    summary = None if simulated is None else summary_of(simulated)
+    warnings = () if simulated is None else tuple(warnings_of(simulated))
     if as_json:
-        checked = CheckedConfig(file=source, fit=True, warnings=warnings, summary=summary)
+        checked = CheckedConfig(
+            file=source, fit=True, kind=kind.name, warnings=warnings, summary=summary
+        )
         terminal.write_json(checked.to_json())
     else:
-        for line in _for_people(source, summary):
+        for line in _for_people(source, kind, summary):
             terminal.out.print(line, markup=False, highlight=False, soft_wrap=True)
         for warning in warnings:
             terminal.err.print(f"warning: {warning}", soft_wrap=True)
@@ -112,7 +118,13 @@ def _unfit(source: str, error: InputError) -> CheckedConfig:
     return CheckedConfig(file=source, fit=False, problems=problems)
 
 
-def _for_people(source: str, summary: ConfigSummary) -> list[str]:
+def _for_people(source: str, kind: Kind, summary: ConfigSummary | None) -> list[str]:
+    if summary is None:
+        return [
+            f"{source} is fit for use",
+            f"configuration of a {kind.name}: {kind.command}; names of files in it are not looked up",
+        ]
+
     def listed(names: tuple[str, ...]) -> str:
         return ", ".join(names) or "none"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.conftest import ROOT
 from tests.unit.settings.test_malformed_configurations import GOOD
 from xce.adapters.cli.config import check
 from xce.domain.errors import InputError
@@ -70,3 +71,49 @@ def test_hosts_without_slots_are_fit_and_warned_of(
     assert json.loads(capsys.readouterr().out)["warnings"] == [
         "cluster.hosts[0]: n1 has no slots in total"
     ]
+
+
+EXAMPLES = ROOT / "examples"
+
+
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [("small.yaml", "simulation"), ("controller/controller.yaml", "controller"), ("live/provisioner.yaml", "provisioner"),
+     ("live/scheduler.yaml", "scheduler"), ("pool.yaml", "licence pool"), ("scenarios/a-price-falls.yaml", "scenario")],
+)  # fmt: skip
+def test_what_a_configuration_is_for_is_found_by_its_keys(
+    file: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(str(EXAMPLES / file), as_json=True)
+
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["kind"], answer["fit"]) == (kind, True)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda path: path.name)
+def test_every_example_that_is_shipped_is_fit(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(str(path))
+
+    assert "is fit for use" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [("evening.json", "is a snapshot and no configuration; see: xce session FILE"),
+     ("round.json", "is the input of a round of the policy and no configuration; see: xce policy FILE")],
+)  # fmt: skip
+def test_a_document_that_is_no_configuration_is_called_by_its_name(file: str, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(str(EXAMPLES / file))
+
+    (problem,) = caught.value.problems
+    assert problem.message == what
+
+
+def test_a_mistake_in_a_daemons_configuration_is_told_as_that_daemon_would(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="log"):
+        check(written(tmp_path, "logg: x.db\ntokens: t\nlisten: {port: 1}\n"))
+    with pytest.raises(InputError, match=r"alerts\.webhooks\[0\]\.url: wanted url or url_variable"):
+        check(written(tmp_path, "log: x.db\ntokens: t\nalerts: {webhooks: [{name: pager}]}\n"))
