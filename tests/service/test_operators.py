@@ -257,6 +257,16 @@ def test_costs_are_put_down_to_whose_jobs_run_there(site: Site, admin: Operator)
     assert "0.1700" in admin.says("costs", "--by", "project")
 
 
+def test_costs_are_shown_by_day_and_month(site: Site, admin: Operator) -> None:
+    assert "nothing was spent" in admin.says("costs", "--by", "day")
+    with_an_idle_host(site)
+
+    (day,) = admin.json("costs", "--by", "day", "--zone", "Europe/Berlin")["items"]
+    assert [line["item"] for line in day["lines"]] == ["c4"]
+    assert "c4" in admin.says("costs", "--by", "month")
+    assert admin.code("costs", "--by", "day", "--zone", "Mars")[0] != 0
+
+
 def test_the_newest_events_are_filtered(site: Site, admin: Operator) -> None:
     busy(site)
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,43 @@ def test_a_host_from_the_ask_to_its_return(service: Running, cloud: httpx.Client
     assert [i["id"] for i in good(cloud.get("/v1/instances"))["items"]] == ["cloud/m1", "cloud/m2"]
     assert good(cloud.get("/v1/requests/R1"))["state"] == "complete"
     assert good(service.admin.get("/v1/costs"))["lines"][0]["live"] == 2
+
+
+def test_costs_by_day_and_month_in_a_zone(service: Running, cloud: httpx.Client) -> None:
+    order(cloud, {**open_request("R1"), "project": "chip1"})
+    order(cloud, {"command": "accept-request", "request": "R1", "provider_request_id": "add-1"})
+    order(cloud, status_of("R1", "m1", "m2"))
+
+    supply = good(cloud.get("/v1/supply", params={"zones": "UTC,Asia/Kathmandu"}))
+    spent = good(service.admin.get("/v1/spent", params={"period": "month", "zones": "Asia/Tokyo"}))
+
+    assert [(one["period"], one["zone"]) for one in supply["spent"]] == [
+        ("day", "UTC"), ("month", "UTC"), ("day", "Asia/Kathmandu"), ("month", "Asia/Kathmandu")
+    ]  # fmt: skip
+    (line,) = supply["spent"][0]["lines"]
+    assert (line["provider"], line["item"], line["project"]) == ("cloud", "c4", "chip1")
+    assert Decimal(line["cost"]) > 0
+    assert [one["period"] for one in spent["items"]] == ["month"]
+    assert good(cloud.get("/v1/supply"))["spent"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/v1/supply?zones=UTC,Mars", "zones: 'Mars' is not a time zone"),
+        ("/v1/spent?zones=../etc", "zones: '../etc' is not a time zone"),
+        ("/v1/spent?period=year", "period: wanted day or month"),
+        (
+            f"/v1/supply?zones={','.join(f'Etc/GMT-{n}' for n in range(1, 15))},UTC,GMT,Zulu",
+            "at most 16",
+        ),
+    ],
+)
+def test_a_zone_or_period_that_is_none_is_refused(service: Running, path: str, why: str) -> None:
+    refused = service.admin.get(path)
+
+    assert refused.status_code == 400
+    assert why in refused.json()["detail"]
 
 
 def test_an_own_host_is_drained_looked_at_and_opened(service: Running) -> None:
