@@ -57,8 +57,6 @@ MEANING: Final[dict[str, str]] = {
     "LicenceServerConfig.name": "the observer that shared resources name",
     "FeatureBehaviour.name": "a shared resource",
     "LicenceServerConfig.features": "what it serves",
-    "SetPolicy.policy": "keys of the policy, as in a configuration",
-    "SetSession.session": "keys of the session, as in a configuration",
     "ExpectAsks.asks": "in order",
     "ExpectValue.why": "for people: what the rule is",
     "ExpectedAsk.at": "after the start",

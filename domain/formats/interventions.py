@@ -83,22 +83,22 @@ class SetLimit(_Act):
     """An administrator sets the amount of a limit."""
 
     do: Literal["set-limit"]
-    limit: Name
-    amount: Total
+    limit: Name = Field(description="its name")
+    amount: Total = Field(description="of what it limits")
 
 
 class SetPolicy(_Act):
     """Another policy from then on; what is not given stays, budgets are given as a whole."""
 
     do: Literal["set-policy"]
-    policy: PolicyConfig
+    policy: PolicyConfig = Field(description="keys of the policy, as in a configuration")
 
 
 class SetSession(_Act):
     """Sessions decide otherwise from then on; what is not given stays."""
 
     do: Literal["set-session"]
-    session: Settings
+    session: Settings = Field(description="keys of the session, as in a configuration")
 
 
 class Freeze(_Act):
