@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.fuzz.hunt import Hunt, hunt_for, name_of, peak_mib
+from tests.fuzz.hunt import Finding, Hunt, hunt_for, name_of, peak_mib
 from tests.fuzz.targets import targets
 
 #: No reader of small texts needs more; what asks for more is a finding (MemoryError).
@@ -35,17 +35,19 @@ def main() -> int:
         print(chosen[0].feed(options.replay.read_bytes()))
         return 0
     print(f"seed {options.seed}: {len(chosen)} readers, {options.seconds:g} s", flush=True)
-    hunts = [Hunt(target, options.seed) for target in chosen]
-    hunt_for(hunts, options.seconds, lambda line: print(line, flush=True))
-    found = [finding for one in hunts for finding in one.findings]
-    for one in hunts:
-        print(f"{one.target.name:<36} {one.tried:>9} texts, slowest {one.slowest_s:.2f} s CPU")
-    for finding in found:
+
+    def tell(finding: Finding) -> None:
         options.keep.mkdir(exist_ok=True)
         path = options.keep / name_of(finding)
         path.write_bytes(finding.text)
-        print(f"\n{finding.target}: {path}\n{finding.why}")
-    print(f"{sum(one.tried for one in hunts)} texts, {len(found)} findings, {peak_mib():.0f} MiB")
+        print(f"{finding.target}: {path}\n{finding.why}\n", flush=True)
+
+    hunts = [Hunt(target, options.seed, tell=tell) for target in chosen]
+    hunt_for(hunts, options.seconds, lambda line: print(line, flush=True))
+    for one in hunts:
+        print(f"{one.target.name:<36} {one.tried:>9} texts, slowest {one.slowest_s:.2f} s CPU")
+    found = sum(len(one.findings) for one in hunts)
+    print(f"{sum(one.tried for one in hunts)} texts, {found} findings, {peak_mib():.0f} MiB")
     return 1 if found else 0
 
 

@@ -35,6 +35,8 @@ class Hunt:
     seed: str
     #: CPU seconds that one text of at most 64 KiB may take; far above what any needs.
     patience_s: float = 20.0
+    #: Told of a finding at once.
+    tell: Callable[[Finding], None] = lambda finding: None
     findings: list[Finding] = field(default_factory=list[Finding])
     tried: int = 0
     slowest_s: float = 0.0
@@ -84,6 +86,7 @@ class Hunt:
         if key not in self._reasons:
             self._reasons.add(key)
             self.findings.append(Finding(self.target.name, text, why))
+            self.tell(self.findings[-1])
 
 
 def peak_mib() -> float:

@@ -5,7 +5,7 @@ A reader may refuse, with an error of its own kind that it promises; anything el
 
 import json
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -134,7 +134,13 @@ class Scripted:
         self.provider = ScriptProvider(settings, folder / "kept", on_call=self.heard.append)
 
     def run(
-        self, script: Path, given: str, folder: Path, environment: object, limits: Limits
+        self,
+        script: Path,
+        given: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        limits: Limits,
+        left_s: Callable[[], float] | None = None,
     ) -> Ran:
         """Stand in for the run of a script; its folder is as a run would have left it."""
         text = self.texts[script.name]
