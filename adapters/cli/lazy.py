@@ -10,6 +10,28 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 
+class PlainCommand(TyperCommand):
+    """A command whose usage line has ``FILE`` for what is required; braces would be taken for something to type."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words behind the command's name."""
+        return [
+            piece.replace("{", "", 1).replace("}", "", 1) if piece.startswith("{") else piece
+            for piece in super().collect_usage_pieces(ctx)
+        ]
+
+
+def plain(app: typer.Typer) -> typer.Typer:
+    """Let every command of an application be a plain one."""
+    for command in app.registered_commands:
+        if command.cls in (None, TyperCommand):
+            command.cls = PlainCommand
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            plain(group.typer_instance)
+    return app
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """Where a command is.
@@ -28,11 +50,11 @@ class Lazy:
         """Import it and return the command of this name."""
         found = getattr(import_module(f"xce.adapters.cli.{self.module}"), self.attribute)
         if isinstance(found, typer.Typer):
-            group = get_group(found)
+            group = get_group(plain(found))
             group.name = name
             return group
         alone = typer.Typer(add_completion=False)
-        alone.command(name, epilog=self.epilog)(found)
+        alone.command(name, cls=PlainCommand, epilog=self.epilog)(found)
         command = get_command(alone)
         assert isinstance(command, TyperCommand), "one function is no group"
         return command

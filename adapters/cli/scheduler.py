@@ -197,6 +197,8 @@ def show(file: FileArgument, as_json: terminal.JsonOption = False) -> None:
     """Show its hosts and jobs."""
     from xce.adapters.schedulers.fake import FakeFile
 
+    if not file.exists():
+        raise InputError.of(str(file), "there is no such file; xce scheduler fake host makes one")
     state = FakeFile(file).read()
     if as_json:
         terminal.write_json(state.to_json())

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
+from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.side_files import uri_of
 from xce.domain.errors import InputError, TransientError, XceError
 
@@ -119,4 +120,9 @@ def _refusal(error: Exception, time_limit_s: float) -> XceError:
         return TransientError(f"the read models are being written: {error}")
     if code == sqlite3.SQLITE_AUTH or str(error).startswith("not authorized"):
         return InputError.of("SQL", "may only read: wanted one SELECT")
-    return InputError.of("SQL", str(error) or "needs more memory than there is")
+    why = str(error) or "needs more memory than there is"
+    if why.startswith("no such table"):
+        why += f"; there are {', '.join(table.name for table in TABLES)}"
+    if why.startswith("no such column"):
+        why += "; docs/reference/audit.md has the columns, and so has PRAGMA table_info(TABLE)"
+    return InputError.of("SQL", why)

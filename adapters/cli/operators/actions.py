@@ -87,7 +87,7 @@ def _wish(deadline: str | None, at_deadline: AtDeadline) -> DrainWish:
 
 def drain(
     context: typer.Context,
-    host: Annotated[str, typer.Argument(help="Its name in the cluster.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name in the cluster.")],
     why: WhyOption = "drained by hand",
     deadline: DeadlineOption = None,
     at_deadline: PolicyOption = AtDeadline.WAIT,
@@ -107,7 +107,7 @@ def drain(
 
 def open_host(
     context: typer.Context,
-    host: Annotated[str, typer.Argument(help="Its name in the cluster.")],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name in the cluster.")],
     why: WhyOption = "opened by hand",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -124,7 +124,9 @@ def open_host(
 
 def give_back(
     context: typer.Context,
-    instance: Annotated[str, typer.Argument(help="As xcecli instances names it.")],
+    instance: Annotated[
+        str, typer.Argument(metavar="INSTANCE", help="As xcecli instances names it.")
+    ],
     why: WhyOption = "returned by hand",
     deadline: DeadlineOption = None,
     at_deadline: PolicyOption = AtDeadline.WAIT,
@@ -159,7 +161,7 @@ def _cannot_return(instance: str, state: InstanceState) -> str:
 
 def pause(
     context: typer.Context,
-    provider: Annotated[str, typer.Argument(help="Its name.")],
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Its name.")],
     item: Annotated[
         str | None, typer.Option("--item", help="One template or resource; else all of it.")
     ] = None,
@@ -180,7 +182,7 @@ def pause(
 
 def resume(
     context: typer.Context,
-    provider: Annotated[str, typer.Argument(help="Its name.")],
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Its name.")],
     item: Annotated[
         str | None,
         typer.Option(
@@ -232,7 +234,7 @@ def unfreeze(
 
 def dismiss(
     context: typer.Context,
-    orphan: Annotated[str, typer.Argument(help="As xcecli orphans names it.")],
+    orphan: Annotated[str, typer.Argument(metavar="ORPHAN", help="As xcecli orphans names it.")],
     why: WhyOption = "none of ours",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -250,7 +252,7 @@ def dismiss(
 
 def cancel(
     context: typer.Context,
-    request: Annotated[str, typer.Argument(help="As xcecli requests names it.")],
+    request: Annotated[str, typer.Argument(metavar="REQUEST", help="As xcecli requests names it.")],
     why: WhyOption = "given up by hand",
     as_json: terminal.JsonOption = False,
 ) -> None:

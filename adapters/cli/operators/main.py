@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.lazy import plain
 from xce.adapters.cli.main import carry_out
 from xce.adapters.cli.operators import actions, lists, tables
 from xce.adapters.cli.operators.alerts import alerts
@@ -126,4 +127,4 @@ app.add_typer(orphan, name="orphan")
 
 def main() -> None:
     """Run the command line ``xcecli``."""
-    carry_out(app, "xcecli")
+    carry_out(plain(app), "xcecli")

@@ -30,7 +30,7 @@ LOOKED_AT_MAX: Final = 50_000
 
 def why(
     context: typer.Context,
-    job: Annotated[str, typer.Argument(help="Its id in the batch system.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Its id in the batch system.")],
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Why a job waits: the pend reason, what would help, the ask made for it, the provider's answer, what is expected and when."""

@@ -237,3 +237,12 @@ def test_who_may_not_read_the_log_may_not_read_the_tables(tmp_path: Path) -> Non
         audit.rebuild(log, audit.database_of(str(path)))
 
     assert Path(audit.database_of(str(path))).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_table_that_is_not_there_is_answered_with_those_that_are(database: str) -> None:
+    with pytest.raises(
+        InputError, match=r"no such table: request; there are .*requests, request_jobs"
+    ):
+        query(database, "SELECT * FROM request")
+    with pytest.raises(InputError, match=r"no such column: owner; .*PRAGMA table_info\(TABLE\)"):
+        query(database, "SELECT owner FROM requests")

@@ -1,0 +1,53 @@
+"""What people meet first: usage lines, and answers to what is not there."""
+
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from xce.adapters.cli.lazy import PlainCommand, plain
+from xce.adapters.cli.main import COMMANDS, app
+from xce.adapters.cli.operators.main import app as operators
+from xce.domain.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["audit", "query"], "Usage: xce audit query [OPTIONS] LOG SQL"),
+        (["replay", "at"], "Usage: xce replay at [OPTIONS] LOG"),
+        (["session"], "Usage: xce session [OPTIONS] FILE"),
+        (["config", "check"], "Usage: xce config check [OPTIONS] FILE"),
+    ],
+)
+def test_a_usage_line_has_no_braces_around_what_is_required(words: list[str], usage: str) -> None:
+    result = CliRunner().invoke(app, [*words, "--help"], prog_name="xce")
+
+    assert usage in result.output
+
+
+def test_the_commands_of_operators_are_plain_too() -> None:
+    command = get_command(plain(operators))
+    result = CliRunner().invoke(plain(operators), ["why", "--help"], prog_name="xcecli")
+
+    assert "Usage: xcecli why [OPTIONS] JOB" in result.output
+    assert isinstance(vars(command)["commands"]["drain"], PlainCommand)
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_an_example(name: str) -> None:
+    result = CliRunner().invoke(app, [name, "--help"])
+
+    assert result.exit_code == 0
+    assert "Example" in result.output or "Commands" in result.output
+
+
+def test_a_fake_batch_system_that_is_not_there_is_an_error_and_no_empty_table(
+    tmp_path: Path,
+) -> None:
+    result = CliRunner().invoke(app, ["scheduler", "fake", "show", str(tmp_path / "none.json")])
+
+    assert isinstance(result.exception, InputError)
+    assert "xce scheduler fake host makes one" in str(result.exception)
+    assert result.stdout == ""
