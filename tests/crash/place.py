@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from xce.domain.formats.session_result import (
     SessionResult,
 )
 from xce.domain.provisioning.instance import InstanceState
-from xce.domain.provisioning.request import OPEN
+from xce.domain.provisioning.request import GIVEN_UP, OPEN, Request
 
 PATIENCE_S = 180.0
 #: Hosts that the cluster waits for before it works, and how many it asks for at most: the budget allows the first number only.
@@ -148,6 +149,11 @@ class Place:
     deaths: int = 0
 
     @property
+    def deadline(self) -> str:
+        """When a request is given up: late enough not to be in anybody's way, but where it is the only end of a lost ask."""
+        return "10min" if self.knows is Knows.TAGS else "12s"
+
+    @property
     def cloud(self) -> dict[str, Any]:
         try:
             state: dict[str, Any] = json.loads(
@@ -187,7 +193,7 @@ scripts:
     folder: cloud
     call_limit: {CALL_LIMIT_S}s
     environment: {{PRO_DATA_DIR: {data}}}
-policy: {{request_deadline: 8s, join_limit: 60s, pause_after_refusal: 0s, budgets: [{{name: all, max_hosts: {WANTED}}}]}}
+policy: {{request_deadline: {self.deadline}, join_limit: 5min, pause_after_refusal: 0s, budgets: [{{name: all, max_hosts: {WANTED}}}]}}
 lifecycle: {{lookup_settle: 2s}}
 rhythm: {{lease_term: 3s, poll: 1s, reconcile: 2s, round: 1s, review: 1s}}
 """
@@ -269,13 +275,30 @@ rhythm: {{lease_term: 3s, poll: 1s, reconcile: 2s, round: 1s, review: 1s}}
             assert report.passed, [str(f) for check in report.checks for f in check.findings]
             return [recorded.event for recorded in log.read()]
 
+    def require_exact(self, where: str = "") -> None:
+        """No ask was made twice, each had its intent, and the budget held, but for one request's hosts for each ask that was given up."""
+        events = self.events()
+        intents = {
+            one.originator_id.removeprefix("request:")
+            for one in events
+            if isinstance(one, Request.Intended)
+        }
+        tags = Counter(one["tag"] for one in self.cloud["requests"].values())
+        assert set(tags) <= intents, where
+        assert set(tags.values()) <= {1}, f"{where}: asked twice: {tags}"
+        given_up = sum(
+            isinstance(one, Request.Closed) and one.outcome in GIVEN_UP for one in events
+        )
+        assert self.most_at_once() <= WANTED * (1 + given_up), f"{where}: over the budget"
+        assert not given_up or self.knows is not Knows.TAGS, where
+
     def holder(self) -> str:
         return next((one.holder for one in self.client.leases() if one.state == "held"), "")
 
 
 @contextmanager
 def place_with(folder: Path, knows: Knows) -> Generator[Place]:
-    (folder / "cloud-data").mkdir()
+    (folder / "cloud-data").mkdir(parents=True)
     install(Comes.SIMULATED, folder / "cloud", knows=knows, conf=SIMULATED_CONF | {"resources": []})
     write_tokens(folder)
     port = free_port()

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,11 +15,10 @@ import pytest
 
 from tests.crash.doom import Doom
 from tests.crash.nursery import Child
-from tests.crash.place import CALL_LIMIT_S, WANTED, Cluster, Place, calls_of, place_with, stop
+from tests.crash.place import CALL_LIMIT_S, Cluster, calls_of, place_with, stop
 from xce.adapters.providers.install import Knows
 from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.lease import ProviderLease
-from xce.domain.provisioning.request import Request
 
 KILLS = int(os.environ.get("XCE_PROVISIONER_KILLS", "20"))
 
@@ -49,7 +47,7 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
     said = [one for one in place.events() if isinstance(one, Evidence.Kept)]
     assert {"requestMachines", "requestReturnMachines"} <= {one.call for one in said}
     record_property("asks", len(place.cloud["requests"]))
-    assert_exact(place)
+    place.require_exact()
 
 
 #: When a provisioner is frozen: at any time, or when it has made sure for the last time that it may ask, and has not asked.
@@ -97,20 +95,7 @@ def test_a_frozen_provisioner_does_nothing_when_it_wakes_and_another_one_has_tak
     ]
     assert late == [], "p1 called the provider while p2 was the one to act"
     assert list(calls_of(tmp_path / "home-2")), "p2 did"
-    assert_exact(place)
-
-
-def assert_exact(place: Place) -> None:
-    """No ask was made twice, each had its intent, and the budget held but for what unknown asks have made."""
-    intents = {
-        one.originator_id.removeprefix("request:")
-        for one in place.events()
-        if isinstance(one, Request.Intended)
-    }
-    tags = Counter(one["tag"] for one in place.cloud["requests"].values())
-    assert set(tags) <= intents
-    assert set(tags.values()) == {1}, f"asked twice: {tags}"
-    assert place.most_at_once() <= WANTED + len(place.present()), "what is left was reported"
+    place.require_exact()
 
 
 def is_stopped(child: Child) -> bool:
