@@ -289,8 +289,8 @@ def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> Spendin
         ended=ended.amount,
         used=row.used,
         billed=row.billed * _SECOND,
-        cost=_millionths(_rounded(row.cost, 3600)),
-        per_hour=_millionths(per_hour),
+        cost=money.millionths(_rounded(row.cost, 3600)),
+        per_hour=money.millionths(per_hour),
         unpriced=row.unpriced,
     )
 
@@ -306,7 +306,7 @@ def _lines(found: Mapping[Account, Paid]) -> tuple[SpentLine, ...]:
             kind=account[1],
             item=account[2],
             project=account[3],
-            cost=_millionths(-(-found[account].cost // 3600)),
+            cost=money.millionths(-(-found[account].cost // 3600)),
             unpriced=found[account].unpriced,
         )
         for account in accounts
@@ -322,8 +322,3 @@ def _rounded(dividend: int, divisor: int) -> int:
     """Return the quotient, rounded half to even."""
     whole, rest = divmod(dividend, divisor)
     return whole + (2 * rest > divisor or (2 * rest == divisor and whole % 2 == 1))
-
-
-def _millionths(number: int) -> Decimal:
-    """Return so many millionths, exactly, whatever the decimal context."""
-    return Decimal((0, tuple(map(int, str(number))), -6))

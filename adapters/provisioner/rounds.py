@@ -23,11 +23,16 @@ from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.formats.rest import Supply
 from xce.domain.formats.session_result import Demand, Idle
+from xce.domain.formats.standing import StandingReport
+from xce.domain.policy.bounds import budget_uses
 from xce.domain.provisioning.lease import LeaseState
 from xce.domain.sharing.wants import terms_of_entry
 
 _LOG = structlog.get_logger("xce.provisioner")
 _NO_DEMAND: Final = Demand()
+#: Holds of a round that the controller is told, and jobs of each.
+HOLDS_TOLD: Final = 1000
+JOBS_TOLD: Final = 100
 _NOT_IDLE: Final = Idle()
 
 
@@ -72,6 +77,7 @@ class Rounds:
         wake: Callable[[str], None],
         watch: Watch | None = None,
         recorder: Recorder | None = None,
+        tell: Callable[[StandingReport], None] | None = None,
     ) -> None:
         """Prepare; ``wake`` is told of each provider whose driver has something to do."""
         self._books = books
@@ -85,6 +91,7 @@ class Rounds:
         self._wake = wake
         self._watch = watch or NoWatch()
         self._recorder = recorder
+        self._tell = tell
         self._said: frozenset[str] = frozenset()
 
     def run(self, stopping: Event) -> None:
@@ -115,6 +122,7 @@ class Rounds:
         if self._recorder is not None:
             self._recorder.decided(inputs, digest, decisions)
         self._say(decisions)
+        self._report(inputs, decisions)
         by_provider: dict[str, list[Step]] = {}
         for step in steps:
             by_provider.setdefault(_provider_of(step), []).append(step)
@@ -151,6 +159,25 @@ class Rounds:
             ),
             None if published is None else published.digest,
         )
+
+    def _report(self, inputs: PolicyInput, decisions: tuple[Decision, ...]) -> None:
+        """Tell the controller how far budgets are used, and what is held and why; a round does not depend on it."""
+        if self._tell is None:
+            return
+        holds = [one for one in decisions if one.kind is DecisionKind.HOLD]
+        try:
+            self._tell(
+                StandingReport.model_construct(
+                    budgets=budget_uses(inputs),
+                    held_back=(),
+                    holds=tuple(
+                        one.model_copy(update={"jobs": one.jobs[:JOBS_TOLD]})
+                        for one in holds[:HOLDS_TOLD]
+                    ),
+                )
+            )
+        except XceError as error:
+            _LOG.warning("the controller was not told how we stand", error=str(error))
 
     def _say(self, decisions: tuple[Decision, ...]) -> None:
         """Log each decision; what is held back, or not carried out, once for as long as it is."""

@@ -254,6 +254,7 @@ class ProvisionerService:
             wake=lambda name: self.workers[name].wake(),
             watch=self.metrics,
             recorder=self._recorder,
+            tell=self._client.report_standing,
         )
         self._observing = Observing(
             config.observers,

@@ -5,7 +5,7 @@ of one round count against the next.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -13,10 +13,11 @@ from typing import Protocol
 
 from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.formats.standing import BudgetUse
 from xce.domain.policy import facts, money
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
-from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, purses_of
+from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, in_money, purses_of
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
 
@@ -153,6 +154,20 @@ class Bounds:
         self._shared = inputs.shared
         self._of_site: dict[str, list[Bound]] = {}
 
+    def uses(self) -> Iterator[BudgetUse]:
+        """Yield how far each bound of each budget is used."""
+        for budget, bound in self._budget_hosts:
+            yield _use(budget, "max_hosts", Decimal(bound.used), Decimal(bound.limit))
+        for budget, rate in self._budget_rates:
+            yield _use(budget, "max_asked", Decimal(rate.used), Decimal(rate.limit))
+        for budget, cost in self._budget_costs:
+            yield _use(budget, "max_cost_per_hour", cost.rate, cost.limit)
+        for budget, purse in self._purses:
+            bound_name = f"max_cost_per_{purse.period}"
+            yield _use(
+                budget, bound_name, *map(in_money, (purse.spent, purse.limit, purse.to_come))
+            )
+
     def of_template(
         self, provider: ProviderDescription, offer: TemplateOffer, project: str | None
     ) -> list[Bound]:
@@ -238,6 +253,23 @@ class Bounds:
             for budget, purse in self._purses
             if budget.covers(provider, template, project)
         ]
+
+
+def budget_uses(inputs: PolicyInput) -> tuple[BudgetUse, ...]:
+    """Return how far each bound of each budget is used, before anything is asked."""
+    return tuple(Bounds(inputs).uses()) if inputs.budgets else ()
+
+
+def _use(
+    budget: Budget, bound: str, used: Decimal, limit: Decimal, counted_on: Decimal = money.ZERO
+) -> BudgetUse:
+    return BudgetUse.model_construct(
+        budget=budget.name,
+        bound=bound,
+        used=min(used, money.MOST),
+        counted_on=min(counted_on, money.MOST),
+        limit=limit,
+    )
 
 
 def _asked(inputs: PolicyInput, budget: Budget, rate: AskRate) -> int:

@@ -9,6 +9,8 @@ _EXACT: Final = Context(prec=60, traps=[Inexact, InvalidOperation])
 
 ZERO: Final = Decimal(0)
 _BEYOND: Final = Decimal(10**14)
+#: The most that a format holds, in whole units of money.
+MOST: Final = Decimal(10**14 - 1)
 
 
 def times(price: Decimal, amount: int) -> Decimal:
@@ -32,6 +34,11 @@ def cost_of(parts: Iterable[tuple[Decimal | None, int]]) -> Decimal | None:
             return None
         result = plus(result, times(price, amount))
     return result if result < _BEYOND else None
+
+
+def millionths(number: int) -> Decimal:
+    """Return so many millionths, exactly, whatever the decimal context."""
+    return Decimal((0, tuple(map(int, str(number))), -6))
 
 
 def how_many(money: Decimal, price: Decimal) -> int:

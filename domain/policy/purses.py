@@ -55,6 +55,7 @@ class Purse:
     """
 
     what: str
+    period: Period
     now: datetime
     horizon: datetime
     limit: int
@@ -125,6 +126,7 @@ def purses_of(
         counted = [line for line in lines if budget.covers(*_place(line))]
         yield Purse(
             f"budget {budget.name} of the {period.value}",
+            period,
             inputs.now,
             horizon,
             _units(limit) * _HOUR_S,
@@ -171,6 +173,11 @@ def _unpriced(covered: Iterable[Cost], counted: Iterable[SpentLine]) -> str | No
 
 def _units(price: Decimal) -> int:
     return int(money.times(price, 1_000_000))
+
+
+def in_money(units: int) -> Decimal:
+    """Return an amount of a purse as money, rounded up to the millionth."""
+    return money.millionths(-(-units // _HOUR_S))
 
 
 def _shown(units: int) -> str:

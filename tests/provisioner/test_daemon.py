@@ -14,6 +14,7 @@ import pytest
 
 from tests.provisioner.truth import Cloud, Means
 from tests.service.running import TOKENS, Running, running
+from tests.service.test_operators import Operator
 from xce.adapters.client import Client
 from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.provisioner.service import (
@@ -167,6 +168,33 @@ def test_demand_becomes_hosts_and_idle_hosts_go_back(
 
     assert client.costs().cost >= Decimal(0)
     assert [lease.state for lease in client.leases()] == ["released"]
+
+
+def test_what_a_budget_holds_and_how_far_it_is_used_is_told_to_the_controller(
+    tmp_path: Path, controller: Running, client: Client
+) -> None:
+    """The day's money is spent in no time by what is asked first: the second demand is held, with its reason."""
+    budget = {"name": "day", "max_cost_per_day": "0.000001", "zone": "Europe/Berlin"}
+    config = config_of(tmp_path, controller.address, policy={"budgets": [budget]})
+    with provisioning(config):
+        until("the provider is described", lambda: bool(list(client.providers())))
+        client.publish_session(demand_for(2, client.status().position))
+        until(
+            "the hold is told",
+            lambda: any(report.holds for report in client.standing().reports.values()),
+        )
+
+        (report,) = client.standing().reports.values()
+        (hold,) = report.holds
+        (use,) = report.budgets
+        assert "budget day of the day: 0.00 spent and 0.00 counted on of 0.00" in hold.reason
+        assert (hold.template, hold.count, hold.jobs) == ("c4", 2, ("7",))
+        assert (use.budget, use.bound, use.used) == ("day", "max_cost_per_day", Decimal(0))
+        assert not list(client.requests())
+        admin = Operator(controller.address)
+        assert "max_cost_per_day" in admin.says("costs")
+        held = " ".join(admin.says("decisions", "--held", "--job", "7").split())
+        assert "2 of 2 hosts of c4 not asked" in held
 
 
 class Gated(Cloud):

@@ -21,9 +21,10 @@ from xce.adapters.cli.operators.showing import (
     show,
     shown,
 )
-from xce.adapters.cli.operators.tables import DECISIONS, write
+from xce.adapters.cli.operators.tables import BUDGETS, DECISIONS, HOLDS, write
 from xce.adapters.client import Client
 from xce.domain.formats.periods import Period
+from xce.domain.formats.policy import Decision
 from xce.domain.formats.rest import CostLine, DecisionEntry, EventEntry, SpentPeriods
 
 #: Events that ``audit`` looks through for those that fit.
@@ -126,7 +127,7 @@ def costs(
     as_json: terminal.JsonOption = False,
     watch: WatchOption = None,
 ) -> None:
-    """What everything cost so far, and costs per hour."""
+    """What everything cost so far and costs per hour, and how far budgets are used."""
     connection = connection_of(context)
     times = Times(connection.local)
     columns: list[Column[CostLine]] = [
@@ -167,6 +168,10 @@ def costs(
                 return
             if found.lines:
                 print_entries(found.lines, columns, times)
+            standing = client.standing().reports
+            uses = [use for one in standing.values() for use in one.budgets]
+            if uses:
+                print_entries(uses, BUDGETS, times)
             show(
                 f"cost {shown(found.cost)}, now {shown(found.per_hour)} per hour, at {times.of(found.now)}"
             )
@@ -179,10 +184,23 @@ def decisions(
     context: typer.Context,
     job: Annotated[str | None, typer.Option("--job", help="Only those for this job.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
+    held: Annotated[
+        bool,
+        typer.Option("--held", help="What the provisioners deliberately do not do now, and why."),
+    ] = False,
     as_json: terminal.JsonOption = False,
     watch: WatchOption = None,
 ) -> None:
-    """The newest decisions: what was done, for which jobs, why."""
+    """The newest decisions: what was done, for which jobs, why; or what is held now, and why."""
+
+    def holds(client: Client) -> list[Decision]:
+        reports = client.standing().reports.values()
+        found = [one for report in reports for one in report.holds]
+        return [one for one in found if job is None or job in one.jobs][:limit]
+
+    if held:
+        HOLDS.show(context, watch, as_json=as_json, entries=holds)
+        return
 
     def newest(client: Client) -> list[DecisionEntry]:
         return [one for one in client.decisions() if job is None or job in one.jobs][:limit]

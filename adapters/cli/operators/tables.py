@@ -22,7 +22,7 @@ from xce.adapters.cli.operators.showing import (
     show,
 )
 from xce.adapters.client import Client
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.policy import Decision, GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.rest import (
     DecisionEntry,
     DrainEntry,
@@ -30,6 +30,7 @@ from xce.domain.formats.rest import (
     OrphanEntry,
     ProviderEntry,
 )
+from xce.domain.formats.standing import BudgetUse
 
 #: What a command is for typer.
 ListCommand = Callable[..., None]
@@ -214,6 +215,30 @@ LEASES: Final[Listing[LeaseEntry]] = Listing(
 )
 
 # ---------------------------------------------------------------------- reasons
+#: How far budgets are used.
+BUDGETS: Final[tuple[Column[BudgetUse], ...]] = (
+    Column("budget", lambda use: use.budget),
+    Column("bound", lambda use: use.bound),
+    Column("used", lambda use: use.used, right=True),
+    Column("counted on", lambda use: use.counted_on or None, right=True),
+    Column("limit", lambda use: use.limit, right=True),
+)
+
+HOLDS: Final[Listing[Decision]] = Listing(
+    "holds",
+    "What the provisioners deliberately do not do now, and why.",
+    lambda client: [hold for one in client.standing().reports.values() for hold in one.holds],
+    (
+        Column("item", lambda hold: hold.template or hold.resource),
+        Column(
+            "amount", lambda hold: hold.amount if hold.count is None else hold.count, right=True
+        ),
+        Column("project", lambda hold: hold.project, extra=True),
+        Column("jobs", lambda hold: hold.jobs, extra=True),
+        Column("why", lambda hold: hold.reason, wraps=True),
+    ),
+)
+
 DECISIONS: Final[Listing[DecisionEntry]] = Listing(
     "decisions",
     "The newest decisions: what was done, for which jobs, why.",

@@ -32,6 +32,7 @@ from xce.domain.formats.periods import Period, Spent, SpentLine
 from xce.domain.formats.policy import Budget
 from xce.domain.formats.provider import Billing, BillingUnit, Kind
 from xce.domain.policy.billing import due
+from xce.domain.policy.bounds import budget_uses
 from xce.domain.policy.checks import read_policy_input
 from xce.domain.provisioning.instance import InstanceState
 
@@ -223,6 +224,27 @@ def test_nobody_can_count_on_no_time() -> None:
 
     with pytest.raises(InputError, match=r"budgets\[0\].committed_for: wanted at least 1s"):
         read_policy_input(text)
+
+
+def test_how_far_each_bound_is_used_is_told() -> None:
+    inputs = round_of(
+        provider("aws", template(price="1.00")),
+        instances=[instance(price="1.00")],
+        budgets=[
+            daily("60.00", max_hosts=5),
+            monthly("90.00", committed_for=minutes(60), max_cost_per_hour=Decimal(2)),
+        ],
+        spent=[spent("3.50"), spent("7.25", period=Period.MONTH)],
+    )
+
+    assert [
+        (use.budget, use.bound, use.used, use.counted_on, use.limit) for use in budget_uses(inputs)
+    ] == [
+        ("day", "max_hosts", 1, 0, 5),
+        ("month", "max_cost_per_hour", 1, 0, 2),
+        ("day", "max_cost_per_day", Decimal("3.5"), 14, 60),
+        ("month", "max_cost_per_month", Decimal("7.25"), 1, 90),
+    ]
 
 
 # --------------------------------------------------------------------- in general
