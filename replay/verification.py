@@ -87,9 +87,25 @@ def mismatch(session: RecordedSession, result: SessionResult) -> Mismatch | None
     text = result.to_json()
     if text == _text(session.result):
         return None
-    for path, job, recorded, found in _differences(session.result, json.loads(text), "", None):
-        return Mismatch(session.number, session.snapshot.now, job, path, recorded, found)
+    again: Line = json.loads(text)
+    for path, job, recorded, found in _differences(session.result, again, "", None):
+        named = _job_with_reasons(path, session.result, again) if job is None else job
+        return Mismatch(session.number, session.snapshot.now, named, path, recorded, found)
     raise AssertionError("texts that differ are of different values")
+
+
+def _job_with_reasons(path: str, *results: Line) -> str | None:
+    """Return the first job that waits for the reasons at a path, as recorded or as it is now."""
+    if not path.startswith("reason_sets["):
+        return None
+    place = int(path.removeprefix("reason_sets[").partition("]")[0])
+    for result in results:
+        if place < len(result["reason_sets"]):
+            number = result["reason_sets"][place]["id"]
+            for line in result["pending"]:
+                if line["reasons"] == number:
+                    return str(line["job"])
+    return None
 
 
 def round_mismatch(entry: RecordedRound, session: int) -> Mismatch | None:
