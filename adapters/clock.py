@@ -1,33 +1,58 @@
 """Time of this machine: stamps that never go back, and a monotonic clock for durations (decision 16)."""
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from threading import Lock
 
 
-class SystemClock:
-    """The wall clock, held to never go back. Threads may share it."""
+def _wall() -> datetime:
+    return datetime.now(UTC)
 
-    def __init__(self, not_before: datetime | None = None) -> None:
+
+class SystemClock:
+    """The wall clock, held to never go back. Threads may share it.
+
+    Where the wall clock is set back, stamps go on from the last one by the monotonic clock: what is due ten minutes after a stamp is due
+    ten minutes later, and not when the wall clock has caught up.
+    """
+
+    def __init__(
+        self,
+        not_before: datetime | None = None,
+        *,
+        wall: Callable[[], datetime] = _wall,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Start; ``not_before`` is the last stamp of an earlier life."""
-        self._last = not_before
+        self._wall = wall
+        self._monotonic_s = monotonic_s
         self._lock = Lock()
+        self._last: datetime | None = not_before
+        self._last_s = monotonic_s()
 
     def now(self) -> datetime:
-        """Return the later of the wall clock and the last stamp, UTC."""
+        """Return the wall clock's time, UTC, or, where that has been set back, the time since the last stamp after that stamp."""
         with self._lock:
-            now = datetime.now(UTC)
-            if self._last is not None and now < self._last:
-                now = self._last
-            self._last = now
+            now, earliest = self._wall(), self._earliest()
+            if earliest is not None and now < earliest:
+                return earliest
+            self._last, self._last_s = now, self._monotonic_s()
             return now
 
     def not_before(self, stamp: datetime) -> None:
         """Learn of a stamp that was given elsewhere."""
         with self._lock:
-            if self._last is None or stamp > self._last:
-                self._last = stamp
+            earliest = self._earliest()
+            if earliest is None or stamp > earliest:
+                self._last, self._last_s = stamp, self._monotonic_s()
 
     def elapsed_s(self) -> float:
         """Return seconds of a clock that nobody can set; its zero means nothing."""
-        return time.monotonic()
+        return self._monotonic_s()
+
+    def _earliest(self) -> datetime | None:
+        """Return the time since the last stamp after that stamp."""
+        if self._last is None:
+            return None
+        return self._last + timedelta(seconds=max(0.0, self._monotonic_s() - self._last_s))
