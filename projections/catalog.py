@@ -33,11 +33,10 @@ from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
 from xce.projections.rows import InstanceRow, RequestRow
 from xce.projections.totals import SharedTotals
+from xce.projections.turns import in_turn, same
 
 #: Whose pauses are no failures.
 _BY_HAND: Final = "admin/"
-#: By how much the priority of what has failed of late is lower meanwhile: below any that a site sets.
-_BEHIND: Final = 1_000_000_000
 #: Room where neither template nor provider has a limit of its own.
 UNLIMITED: Final = 1_000_000
 
@@ -227,7 +226,9 @@ class LiveCatalog(Projection):
         ]
         shown.sort(key=_order)
         return Catalog.model_construct(
-            templates=tuple(self._template(line, now) for line in shown),
+            templates=in_turn(
+                [(self._template(line, now), self._turn_ends(line, now)) for line in shown]
+            ),
             countable=tuple(self._countables(now)),
             in_flight=InFlight.model_construct(
                 hosts=tuple(hosts),
@@ -286,8 +287,6 @@ class LiveCatalog(Projection):
                 name: min(amount, measured.get(name, amount))
                 for name, amount in fields["provides"].items()
             }
-        if self._had_its_turn(usable or line.offers, now):
-            fields["priority"] -= _BEHIND
         return Template.model_construct(
             id=line.id,
             allowed=0 if line.past else sum(map(self._room, usable or line.offers)),
@@ -296,12 +295,15 @@ class LiveCatalog(Projection):
             **fields,
         )
 
-    def _had_its_turn(self, offers: Iterable[_Offer], now: datetime) -> bool:
-        """Return whether each offer has failed of late: then the line comes after all that have not."""
-        return all(
-            self._turns.get((offer.provider.name, offer.template.template_id), now) > now
-            for offer in offers
-        )
+    def _turn_ends(self, line: _Line, now: datetime) -> tuple[datetime, str] | None:
+        """Return until when a line has had its turn, and why it failed; None: not each of its offers has failed of late."""
+        usable = [offer for offer in line.offers if self._paused(offer, now) is None]
+        keys = [
+            (offer.provider.name, offer.template.template_id) for offer in usable or line.offers
+        ]
+        ends = [(self._turns.get(key, now), self._pauses.get(key)) for key in keys]
+        first, pause = min(ends, key=lambda end: end[0])
+        return None if first <= now else (first, "" if pause is None else pause.why)
 
     def _provides(self, offer: _Offer) -> Mapping[str, int]:
         """Return what a host of an offer has: as measured, else as promised."""
@@ -438,13 +440,8 @@ def _common(promises: Iterable[Mapping[str, Attribute]]) -> dict[str, Attribute]
     return {
         name: value
         for name, value in first.items()
-        if all(name in other and _same(other[name], value) for other in others)
+        if all(name in other and same(other[name], value) for other in others)
     }
-
-
-def _same(one: Attribute, other: Attribute) -> bool:
-    """A flag is not a number, whatever Python says."""
-    return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
 def _least(promises: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -78,8 +78,8 @@ BROKEN: tuple[tuple[str, Callable[..., object], str], ...] = (
     ("xce.domain.engine.polling._outcomes", returning(()), "f04-crash-after-the-call"),
     ("xce.domain.engine.polling._too_late", returning(True), "f05-a-request-that-runs-for-ever"),
     (
-        "xce.projections.catalog.LiveCatalog._had_its_turn",
-        returning(False),
+        "xce.projections.catalog.LiveCatalog._turn_ends",
+        returning(None),
         "f06-the-fallback-is-reached",
     ),
     ("xce.projections.failures.Failures.view", returning(()), "f07-errored-machines-count"),

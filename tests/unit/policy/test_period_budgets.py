@@ -237,13 +237,15 @@ def test_how_far_each_bound_is_used_is_told() -> None:
         spent=[spent("3.50"), spent("7.25", period=Period.MONTH)],
     )
 
-    assert [
-        (use.budget, use.bound, use.used, use.counted_on, use.limit) for use in budget_uses(inputs)
-    ] == [
-        ("day", "max_hosts", 1, 0, 5),
-        ("month", "max_cost_per_hour", 1, 0, 2),
-        ("day", "max_cost_per_day", Decimal("3.5"), 14, 60),
-        ("month", "max_cost_per_month", Decimal("7.25"), 1, 90),
+    told = [
+        (use.budget, use.bound, *map(float, (use.used, use.counted_on, use.limit)))
+        for use in budget_uses(inputs)
+    ]
+    assert told == [
+        ("day", "max_hosts", 1.0, 0.0, 5.0),
+        ("month", "max_cost_per_hour", 1.0, 0.0, 2.0),
+        ("day", "max_cost_per_day", 3.5, 14.0, 60.0),
+        ("month", "max_cost_per_month", 7.25, 1.0, 90.0),
     ]
 
 
