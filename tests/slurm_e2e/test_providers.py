@@ -52,7 +52,9 @@ def test_hosts_pass_the_check_of_the_contract_and_slurmctld_survives_it(
     folder = tmp_path / "hosts"
     conf = {**templates(lab.port), "slurmConf": str(lab.conf("ca"))}
     install(Comes.SLURM_LOCAL, folder, conf=conf)
-    settings = ScriptSettings(name="hosts", folder=str(folder), call_limit=timedelta(seconds=60))
+    settings = ScriptSettings(
+        name="hosts", folder=str(folder), call_limit=timedelta(seconds=60), path=os.environ["PATH"]
+    )
 
     report = check_provider(settings, tmp_path / "kept", wait_s=60.0, tag="check")
 

@@ -1,6 +1,7 @@
 """xce beside a Slurm of the lab: two clusters that share licences, slurmd processes as cloud hosts, and the three daemons."""
 
 import json
+import os
 import secrets
 import signal
 import subprocess
@@ -57,8 +58,8 @@ controller: {{addresses: ["http://127.0.0.1:{port}"], token_file: provisioner.to
 state: state
 record: rounds.rec.gz
 scripts:
-  - {{name: local, folder: local}}
-  - {{name: licences, folder: licences}}
+  - {{name: local, folder: local, path: {path}}}
+  - {{name: licences, folder: licences, path: {path}}}
 lifecycle: {{lookup_settle: 5s}}
 policy: {{pause_after_refusal: 5s, join_limit: 1min}}
 rhythm: {{poll: 1s, round: 1s, review: 1s, reconcile: 3s, lease_term: 3s}}
@@ -129,7 +130,10 @@ class Site:
         clusters = {each.name: str(lab.conf(each.name)) for each in lab.clusters}
         conf = {"licences": [{"name": LICENCE, "taker": OURS, "clusters": clusters, "keep": {OTHER: 10}}]}  # fmt: skip
         install(Comes.SLURM_LICENCES, self.folder / "licences", conf=conf)
-        told = {"port": self.port + 5, "licence": json.dumps(LICENCE), "owned": OWNED, "conf": lab.conf(OURS)}  # fmt: skip
+        told = {
+            "port": self.port + 5, "licence": json.dumps(LICENCE), "owned": OWNED, "conf": lab.conf(OURS),
+            "path": json.dumps(os.environ["PATH"]),  # where this Slurm is
+        }  # fmt: skip
         for kind, text in zip(DAEMONS, (_CONTROLLER, _SCHEDULER, _PROVISIONER), strict=True):
             (self.folder / f"{kind}.yaml").write_text(text.format(**told), encoding="utf-8")
 

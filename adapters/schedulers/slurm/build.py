@@ -8,6 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from xce.adapters.schedulers.slurm import collector
 from xce.adapters.schedulers.slurm.explained import Explained
 from xce.adapters.schedulers.slurm.facts import JobFact, PartitionFact, Readings, newest
 from xce.adapters.schedulers.slurm.hosts import Hosts
@@ -75,9 +76,21 @@ def view_of(readings: Readings) -> View:
         InputError: names that nothing can have, such as one with a control character.
     """
     try:
-        return _Builder(replace(readings, jobs=newest(readings.jobs))).view()
+        with collector.paused():
+            return _Builder(replace(readings, jobs=_of_one_user(readings))).view()
     except ValidationError as error:
         raise InputError("what Slurm shows", problems_of(error)) from None
+
+
+def _of_one_user(readings: Readings) -> tuple[JobFact, ...]:
+    """Return each job once; those of a partition that gives a node to one user ask for that too."""
+    apart = {one.name for one in readings.partitions if one.is_for_one_user}
+    return tuple(
+        replace(job, shared="user")
+        if not job.shared and not apart.isdisjoint(job.partitions)
+        else job
+        for job in newest(readings.jobs)
+    )
 
 
 class _Builder:

@@ -131,7 +131,7 @@ class NodeFact:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFact:
-    """One partition."""
+    """One partition; for one user: a node of it has jobs of one user only."""
 
     name: str
     nodes: str
@@ -141,6 +141,7 @@ class PartitionFact:
     max_time: int | None
     default_time: int | None
     qos: str
+    is_for_one_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,10 +72,12 @@ def _partition(record: dict[str, str]) -> PartitionFact:
         is_up=record.get("State", "UP") in ("UP", "DRAIN") and record.get("State") != "DRAIN",
         tier=_said(record, "PriorityTier", text.number) or 0,
         is_exclusive=record.get("OverSubscribe", "").startswith("EXCLUSIVE")
+        or record.get("ExclusiveTopo") == "YES"
         or record.get("Exclusive") in _WHOLE,
         max_time=_said(record, "MaxTime", text.minutes),
         default_time=_said(record, "DefaultTime", text.minutes),
         qos=text.value(record.get("QoS")),
+        is_for_one_user=record.get("ExclusiveUser") == "YES" or record.get("Exclusive") == "USER",
     )
 
 
@@ -100,6 +102,7 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
                     max_time=one.record("maximums").whole("time"),
                     default_time=one.record("defaults").whole("time"),
                     qos=one.record("qos").text("assigned"),
+                    is_for_one_user=one.record("partition").text("exclusive") == "USER",
                 )
             else:
                 fact = PartitionFact(
@@ -108,6 +111,7 @@ def partitions_of_json(document: object, command: str) -> tuple[PartitionFact, .
                     is_up=(one.text("state") or "UP") == "UP",
                     tier=one.whole("priority_tier") or 0,
                     is_exclusive="exclusive" in one.words("flags"),
+                    is_for_one_user="exclusive_user" in one.words("flags"),
                     max_time=one.whole("max_time_limit"),
                     default_time=one.whole("default_time_limit"),
                     qos=one.text("qos"),

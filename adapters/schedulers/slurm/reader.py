@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from pydantic_core import from_json
 
-from xce.adapters.schedulers.slurm import read_jobs, read_nodes, read_rules
+from xce.adapters.schedulers.slurm import collector, read_jobs, read_nodes, read_rules
 from xce.adapters.schedulers.slurm.commands import Run
 from xce.adapters.schedulers.slurm.facts import (
     AssociationFact,
@@ -70,6 +70,10 @@ class Reader:
             PermanentError: the commands are missing.
             InputError: an output has a field of a wrong type; it names command and field.
         """
+        with collector.paused():
+            return self._read(at)
+
+    def _read(self, at: datetime) -> Readings:
         troubles: list[tuple[str, Problem]] = []
         settings = self._settings(troubles)
         limits = self._limits_of(settings, at, troubles)
