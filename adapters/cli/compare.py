@@ -5,6 +5,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -15,17 +16,20 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.sim_run import jobs_of
 from xce.adapters.cli.visible import cell
 from xce.adapters.comparison.folder import DOCUMENT, REPORT, TABLE, ResultFolder
 from xce.adapters.comparison.on_dask import on_dask
 from xce.adapters.comparison.policies import Policy, read_axis, read_policies
 from xce.adapters.comparison.processes import Failed, in_processes
-from xce.adapters.comparison.runs import Run
+from xce.adapters.comparison.runs import Around, Run
 from xce.adapters.report.comparison import COLUMNS, render_comparison
 from xce.adapters.workloads import load_workload
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.comparison import Comparison, Figures, RunOutcome
+from xce.domain.formats.scenario import Scenario
 from xce.replay.compare.best import best_of
+from xce.replay.scenario.work import workload_of
 from xce.replay.workloads.workload import Workload
 from xce.replay.workloads.workload_file import digest_of
 
@@ -35,18 +39,19 @@ def command(
         list[Path],
         typer.Argument(
             metavar="CONFIG...",
-            help="Configurations (YAML): one to vary, or several to compare.",
+            help="Configurations or scenarios (YAML): one to vary, or several to compare.",
             show_default=False,
         ),
     ],
     workloads: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
             "--workload",
-            help="A workload log (SWF), sacct --json, a recording or a workload file; may be repeated.",
+            help="A workload log (SWF), sacct --json, a recording or a workload file; may be repeated."
+            " Without it: the jobs of the scenarios.",
             show_default=False,
         ),
-    ],
+    ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,7 +81,7 @@ def command(
     """Run several policies over the same workloads; report which costs, waits and wastes least."""
     policies = read_policies(configs, [read_axis(text) for text in vary or ()])
     folder = ResultFolder(out)
-    runs, shaped = plan(policies, workloads, jobs)
+    runs, shaped = plan(policies, workloads or (), jobs)
     outcomes = {run.key: known for run in runs if (known := folder.find(run.key)) is not None}
     missing = [run for run in runs if run.key not in outcomes]
     failures: list[Failed] = []
@@ -115,8 +120,13 @@ def plan(
 ) -> tuple[list[Run], dict[str, Workload]]:
     """Return all runs, policy by policy, and the workloads by digest: policies may read the same file differently.
 
+    Args:
+        policies: configurations and scenarios.
+        paths: of workloads; none: each scenario has its own jobs.
+        jobs: only the first so many of each.
+
     Raises:
-        InputError: a workload cannot be read, has no jobs, or two have one name.
+        InputError: a workload cannot be read, has no jobs, two have one name, or there is none for a configuration.
     """
     names = [path.name for path in paths]
     if repeated := next((name for name in names if names.count(name) > 1), None):
@@ -125,27 +135,53 @@ def plan(
     shaped: dict[str, Workload] = {}
     runs: list[Run] = []
     for policy in policies:
-        config = policy.config
-        driver = config.driver
-        for path in paths:
-            reading = f"{path}\n{config.workload.to_json()}\n{driver.seed}\n{driver.time_zero}"
+        config, around = policy.config, Around.of(policy.scenario)
+        for name, reading, load in _works(policy, paths, jobs, _name_of_own(policies)):
             if reading not in read:
-                workload = load_workload(
-                    path,
-                    config.workload,
-                    seed=driver.seed,
-                    time_zero=driver.time_zero,
-                    jobs_max=jobs,
-                )
+                workload = load()
                 if not workload.jobs:
-                    raise InputError.of(str(path), f"has no jobs to run under {policy.name}")
+                    raise InputError.of(name, f"has no jobs to run under {policy.name}")
                 read[reading] = digest_of(workload), workload
             digest, workload = read[reading]
             shaped.setdefault(digest, workload)
-            runs.append(
-                Run.of(policy.name, path.name, policy.settings, config, digest, len(workload.jobs))
-            )
+            settings, count = policy.settings, len(workload.jobs)
+            runs.append(Run.of(policy.name, name, settings, config, digest, count, around))
     return runs, shaped
+
+
+def _name_of_own(policies: Sequence[Policy]) -> str:
+    """Return how the jobs of scenarios are called: as their scenario, if there is but one."""
+    names = {policy.scenario.name for policy in policies if policy.scenario is not None}
+    return names.pop() if len(names) == 1 else "own jobs"
+
+
+def _works(
+    policy: Policy, paths: Sequence[Path], jobs: int | None, own: str
+) -> Iterator[tuple[str, str, Callable[[], Workload]]]:
+    """Yield the works of a policy: the name, what decides how it is read, and how to."""
+    config, scenario = policy.config, policy.scenario
+    driver = config.driver
+    if not paths:
+        if scenario is None:
+            raise InputError.of(
+                str(policy.path),
+                "is no scenario, which would have jobs of its own; wanted --workload",
+            )
+        parts = (policy.path.parent, scenario.start, scenario.workload.to_json(), driver.seed)
+        reading = "\n".join(str(part) for part in (scenario.name, *parts))
+        yield own, reading, lambda: _own_jobs(policy, scenario).head(jobs)
+        return
+    zero = driver.time_zero if scenario is None else scenario.start
+    for path in paths:
+        reading = f"{path}\n{config.workload.to_json()}\n{driver.seed}\n{zero}"
+        yield path.name, reading, partial(
+            load_workload, path, config.workload, seed=driver.seed, time_zero=zero, jobs_max=jobs
+        )  # fmt: skip
+
+
+def _own_jobs(policy: Policy, scenario: Scenario) -> Workload:
+    seed = policy.config.driver.seed
+    return workload_of(scenario, jobs_of(scenario, policy.path, seed), seed)
 
 
 def compared(outcomes: Iterable[RunOutcome]) -> Comparison:

@@ -1,4 +1,4 @@
-"""The policies of a comparison: configurations, and what is varied in them.
+"""The policies of a comparison: configurations or scenarios, and what is varied in them.
 
 ``policy.minimum_hold=10min,1h`` makes two of each; several such axes make all combinations. An element of a list is named by its
 ``name`` (``feature`` for a licence rule, ``template_id`` for a template) or by its place, from 0.
@@ -10,11 +10,12 @@ from itertools import product
 from pathlib import Path
 from typing import Final, cast
 
-from xce.adapters.settings.load import config_of
+from xce.adapters.settings.load import config_of, is_scenario, scenario_of
 from xce.adapters.settings.yaml_tree import Plain, Tree, read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.comparison import Setting
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.scenario import Scenario
 
 #: More policies than anybody would look at are a mistake in the axes.
 POLICIES_MAX: Final = 1000
@@ -33,11 +34,18 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One configuration under a name."""
+    """One configuration under a name.
+
+    Attributes:
+        path: of its file.
+        scenario: that it is of, with what happens around the policy; None: a configuration alone.
+    """
 
     name: str
     settings: tuple[Setting, ...]
     config: SimulationConfig
+    path: Path
+    scenario: Scenario | None = None
 
 
 def read_axis(text: str) -> Axis:
@@ -107,6 +115,7 @@ def read_policies(paths: Sequence[Path], axes: Sequence[Axis]) -> tuple[Policy, 
                 f"{labels[axis.key]}={word}" for axis, (word, _) in zip(axes, values, strict=True)
             ]
             file = [path.stem] if len(paths) > 1 or not axes else []
+            scenario = scenario_of(changed, source) if is_scenario(changed) else None
             policies.append(
                 Policy(
                     ", ".join([*file, *words]),
@@ -114,7 +123,9 @@ def read_policies(paths: Sequence[Path], axes: Sequence[Axis]) -> tuple[Policy, 
                         Setting(key=axis.key, value=word)
                         for axis, (word, _) in zip(axes, values, strict=True)
                     ),
-                    config_of(changed, source),
+                    config_of(changed, source) if scenario is None else scenario.config(),
+                    path,
+                    scenario,
                 )
             )
     names = [policy.name for policy in policies]

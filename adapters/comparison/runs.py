@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from importlib.metadata import version
 
@@ -9,15 +10,46 @@ from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.verify import verify
 from xce.domain.formats.comparison import RunOutcome, Setting
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.interventions import Intervention
+from xce.domain.formats.licence_server import LicenceServerConfig
+from xce.domain.formats.scenario import Scenario
+from xce.domain.values import write_duration
 from xce.replay.compare.measure import curves, figures, passed_budgets
 from xce.replay.history import History
+from xce.replay.licence_servers import LicenceServer
 from xce.replay.providers import SimulatedProvider
+from xce.replay.scenario.acts import Acts
 from xce.replay.statistics import Statistics
 from xce.replay.workloads.workload import Workload
 from xce.replay.world import World
 
 #: Told how many jobs have ended.
 Told = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What happens around a policy: the part of a scenario that no configuration has.
+
+    Attributes:
+        until: after the start; None: until nothing is left to do.
+    """
+
+    servers: tuple[LicenceServerConfig, ...] = ()
+    timeline: tuple[Intervention, ...] = ()
+    until: timedelta | None = None
+
+    @classmethod
+    def of(cls, scenario: Scenario | None) -> "Around":
+        """Return that of a scenario; nothing for None."""
+        if scenario is None:
+            return cls()
+        return cls(scenario.servers, scenario.timeline, scenario.until)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return it as text; nothing where there is nothing."""
+        until = () if self.until is None else (write_duration(self.until),)
+        return (*(one.to_json() for one in (*self.servers, *self.timeline)), *until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +70,7 @@ class Run:
     config: SimulationConfig
     digest: str
     jobs: int
+    around: Around = Around()
 
     @classmethod
     def of(
@@ -48,15 +81,15 @@ class Run:
         config: SimulationConfig,
         digest: str,
         jobs: int,
+        around: Around = Around(),
     ) -> "Run":
         """Return a run with its key."""
         text = "\n".join(
             (version("xce"), policy, workload, digest, *(f"{one.key}={one.value}" for one in settings),
-             config.to_json())
+             config.to_json(), *around.lines())
         )  # fmt: skip
-        return cls(
-            sha256(text.encode()).hexdigest()[:20], policy, workload, settings, config, digest, jobs
-        )
+        key = sha256(text.encode()).hexdigest()[:20]
+        return cls(key, policy, workload, settings, config, digest, jobs, around)
 
 
 def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> RunOutcome:
@@ -65,9 +98,14 @@ def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> 
     seed = config.driver.seed
     statistics = Statistics(config, workload)
     providers = {one.name: SimulatedProvider(one, seed) for one in config.providers}
+    servers = {one.name: LicenceServer(one, seed) for one in run.around.servers}
+    until = None if run.around.until is None else workload.start + run.around.until
     with open_log(MEMORY) as log:
-        world = World(config, workload, log, providers, watchers=(statistics,))
-        world.run(told)
+        world = World(
+            config, workload, log, providers, watchers=(statistics,), servers=servers.values()
+        )
+        Acts(world, servers).prepare(run.around.timeline, lambda done: None)
+        world.run(told, until)
         history = History.of(entry.event for entry in log.read())
         report = statistics.summary(history, end=world.now, log=log.head())
         checks = verify(log).checks

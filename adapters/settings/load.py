@@ -45,8 +45,18 @@ def load_scenario(path: Path) -> Scenario:
 
 def read_scenario(raw: bytes, source: str) -> Scenario:
     """Return the scenario in a YAML text; see ``load_scenario``."""
-    return read_model(
-        raw,
+    return scenario_of(read_tree(raw, source), source)
+
+
+def is_scenario(tree: Tree) -> bool:
+    """Return whether a tree is meant as a scenario and not as a configuration: only the former has a name."""
+    return isinstance(tree.value, dict) and "name" in tree.value
+
+
+def scenario_of(tree: Tree, source: str) -> Scenario:
+    """Return the scenario in a tree; see ``load_scenario``."""
+    return model_of(
+        tree,
         source,
         Scenario,
         lambda scenario: [

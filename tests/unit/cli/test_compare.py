@@ -225,3 +225,16 @@ def test_a_trace_becomes_a_workload_file_that_simulates_alike(tmp_path: Path) ->
     assert "20 jobs" in done.stdout
     assert again.returncode == 2
     assert "exists already" in again.stderr
+
+
+def test_a_scenario_is_compared_with_its_own_jobs(tmp_path: Path) -> None:
+    scenario = ROOT / "examples" / "scenarios" / "licences-that-linger.yaml"
+
+    done = xce(
+        "sim", "compare", str(scenario), "--vary", "driver.seed=1,2", "--out", str(tmp_path / "out"), "--json",
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    comparison = Comparison.from_json(done.stdout)
+    assert comparison.workloads == ("licences-that-linger",)
+    assert comparison.policies == ("seed=1", "seed=2")
