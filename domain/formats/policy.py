@@ -4,13 +4,13 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, field_validator, model_validator
 
 from xce.domain.formats.base import Amount, Count, Duration, Format, Money, Name, Time, Whole
 from xce.domain.formats.periods import Spent
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import Demand, Idle
-from xce.domain.formats.simulated_provider import Zone
+from xce.domain.formats.simulated_provider import Share, Zone
 from xce.domain.formats.windows import Window
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
@@ -220,6 +220,10 @@ class FailureEntry(Format):
     refused: StrictBool = Field(
         default=False, description="the last ask was not even accepted: that alone leads to a pause"
     )
+    at_once: StrictBool = Field(
+        default=False,
+        description="the last one alone leads to a pause: the provider named an error code, or did nothing until the deadline",
+    )
     why: str = Field(default="", description="what was said of the last one")
 
 
@@ -230,6 +234,22 @@ class StandingMinimum(Window):
     hosts: Annotated[Count, Field(le=1_000_000)] = Field(
         description="starting and busy ones count; the largest of several that hold is what counts"
     )
+
+
+class SpotShare(Format):
+    """How much of what one template could serve may be of it: the rest is asked as another one, and all of it while it is refused."""
+
+    template: Name = Field(description="cheap, and taken back at any moment")
+    on_demand: Name = Field(description="the template that is asked instead")
+    share: Share = Field(
+        description="of the hosts of both that exist, are asked and are wanted, rounded down"
+    )
+
+    @model_validator(mode="after")
+    def _of_two(self) -> Self:
+        if self.template == self.on_demand:
+            raise ValueError("template and on_demand are the same")
+        return self
 
 
 class PolicySettings(Format):
@@ -277,11 +297,22 @@ class PolicySettings(Format):
     standing: tuple[StandingMinimum, ...] = Field(
         default=(), description="hosts that are there whether jobs want them or not"
     )
+    spot: tuple[SpotShare, ...] = Field(
+        default=(), description="how much may be of templates that are taken back at any moment"
+    )
     observe_only: StrictBool = Field(
         default=False,
         description="true: decisions are made and said, and none is carried out; what is under way is finished",
     )
     freeze: StrictBool = Field(default=False, description="true: no ask, no return")
+
+    @field_validator("spot")
+    @classmethod
+    def _one_rule_each(cls, rules: tuple[SpotShare, ...]) -> tuple[SpotShare, ...]:
+        names = [rule.template for rule in rules]
+        if len(set(names)) < len(names):
+            raise ValueError("a template is there twice")
+        return rules
 
 
 class SharedTerms(Format):

@@ -58,7 +58,7 @@ class _Taking:
     """
 
     def __init__(self, inputs: PolicyInput, wants: Wanted) -> None:
-        bounds = Bounds(inputs)
+        bounds = Bounds(inputs, wants.items)
         self._payers = {project for budget in inputs.budgets for project in budget.projects}
         paid = dict.fromkeys(self._paid(lot) for lot in wants.lots)
         self.offers = {key: offers_of(inputs, *key, bounds) for key in paid}
@@ -237,6 +237,8 @@ def _why_this_one(offer: Offer, offers: list[Offer], place: int) -> str:
         second = offers[1]
         if second.waits and not offer.waits:
             return f"as the others failed of late ({_failed(offers)})"
+        if second.item != offer.item:
+            return "spot before on demand, as far as its share goes"
         if offer.provider.priority != second.provider.priority:
             return f"first by priority ({offer.provider.priority})"
         if offer.price != second.price:

@@ -25,14 +25,16 @@ def pause_for(failures: int, settings: PolicySettings) -> timedelta:
 
 
 def pauses_made(entry: FailureEntry, settings: PolicySettings) -> int:
-    """Return how many pauses the failures of an item led to: a refusal to one, others once they are many in a row."""
-    if entry.refused:
+    """Return how many pauses the failures of an item led to: a refusal to one, as what the provider gave an error code for or never
+    ended; others once they are many in a row.
+    """
+    if entry.refused or entry.at_once:
         return entry.in_a_row
     return max(0, entry.in_a_row - settings.failures_before_pause + 1)
 
 
 def pauses(inputs: PolicyInput) -> Iterator[Decision]:
-    """Yield a pause for each item that was accepted and came to nothing too often in a row.
+    """Yield a pause for each item that was accepted and came to nothing too often in a row, or in a way that says not to ask again at once.
 
     A refusal is not among them: the pause after it is recorded with the answer.
     """
@@ -52,7 +54,7 @@ def pauses(inputs: PolicyInput) -> Iterator[Decision]:
             template=entry.item if host else None,
             resource=None if host else entry.item,
             until=until,
-            reason=f"{entry.in_a_row} asks in a row came to nothing: {entry.why}",
+            reason=f"{_asks(entry)} came to nothing: {entry.why}",
         )
 
 
@@ -100,5 +102,8 @@ class BackOff:
         entry = self._entries.get((provider, item))
         if entry is None or not pauses_made(entry, self._inputs.settings):
             return None
-        many = "ask" if entry.in_a_row == 1 else "asks in a row"
-        return f"{entry.in_a_row} {many} failed, last at {clock(entry.last_at)}"
+        return f"{_asks(entry)} failed, last at {clock(entry.last_at)}"
+
+
+def _asks(entry: FailureEntry) -> str:
+    return f"{entry.in_a_row} {'ask' if entry.in_a_row == 1 else 'asks in a row'}"

@@ -5,7 +5,7 @@ of one round count against the next.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
@@ -14,10 +14,11 @@ from typing import Protocol
 from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.formats.standing import BudgetUse
-from xce.domain.policy import facts, money
+from xce.domain.policy import facts, money, spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, in_money, purses_of
+from xce.domain.policy.wanted import Want
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
 
@@ -114,7 +115,13 @@ class RateBound(CountBound):
 class Bounds:
     """All bounds of one round, counted from the inventory."""
 
-    def __init__(self, inputs: PolicyInput) -> None:
+    def __init__(
+        self, inputs: PolicyInput, wants: Mapping[tuple[Kind, str], Want] | None = None
+    ) -> None:
+        """Count; ``wants``: what the round wants of each item."""
+        self._inputs = inputs
+        self._wants = wants or {}
+        self._shares: dict[str, Bound] = {}
         usage = _Usage(inputs)
         self._usage = usage
         budgets = sorted(inputs.budgets, key=lambda budget: natural_key(budget.name))
@@ -193,12 +200,32 @@ class Bounds:
             if offer.max_number >= 0:
                 used = self._usage.of_template[key]
                 bounds.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
+            bounds += self._spot_of(offer.template_id)
             if (why := self._back_off.probing_since(*key)) is not None:
                 grain = provider.granularity
                 least = Sizes.of(grain.minimum, grain.step).up(self._probe_of(offer.template_id))
                 bounds.append(CountBound(f"probe ({why})", least, self._usage.in_flight_of[key]))
             self._of_template[key] = bounds
         return self._of_template[key]
+
+    def _spot_of(self, template: str) -> list[Bound]:
+        """Return the bound on the spot share of a template, from whomever: the same object for all providers."""
+        rule = spot.rule_of(self._inputs, template)
+        if rule is None or rule.template != template:
+            return []
+        if template not in self._shares:
+            there = Counter[str]()
+            for (_, of), count in self._usage.of_template.items():
+                there[of] += count
+            wanted = sum(
+                max(0, want.amount - want.asked_since)
+                for (kind, line), want in self._wants.items()
+                if kind is Kind.HOST
+                and (spot.is_of(line, rule.template) or spot.is_of(line, rule.on_demand))
+            )
+            most = spot.most(rule, there[template] + there[rule.on_demand], wanted)
+            self._shares[template] = CountBound(f"spot share of {template}", most, there[template])
+        return [self._shares[template]]
 
     def _probe_of(self, template: str) -> int:
         """Return the hosts that the first job needs which wants some of a template: less would serve nobody (F15)."""

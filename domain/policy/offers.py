@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from xce.domain.formats.policy import Pause, PolicyInput, SharedTerms
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
+from xce.domain.policy import spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.bounds import Bound, Bounds
 from xce.domain.policy.granularity import Sizes
@@ -121,6 +122,15 @@ def offers_of(
         if kind is Kind.HOST
         else _resource_offers(inputs, item, project, bounds)
     )
+    offers = _in_order(inputs, found)
+    rule = spot.rule_of(inputs, item) if kind is Kind.HOST else None
+    if rule is not None:
+        offers += _in_order(inputs, _template_offers(inputs, rule.on_demand, project, bounds))
+        offers.sort(key=lambda offer: offer.waits)
+    return offers
+
+
+def _in_order(inputs: PolicyInput, found: Iterable[Offer]) -> list[Offer]:
     back_off = BackOff(inputs)
     offers = list(found)
     for offer in offers:

@@ -8,11 +8,11 @@ from decimal import Decimal
 from heapq import merge
 from itertools import islice
 
-from xce.domain.formats.policy import InstanceEntry, PolicyInput, RequestEntry
+from xce.domain.formats.policy import InstanceEntry, PolicyInput, RequestEntry, SpotShare
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.session_result import Demand
 from xce.domain.formats.snapshot import DEFAULT_PROJECT
-from xce.domain.policy import facts
+from xce.domain.policy import facts, spot
 from xce.domain.policy.lines import line_id
 from xce.domain.policy.standing import missing
 from xce.domain.values import natural_key
@@ -158,7 +158,18 @@ def _asked_for(inputs: PolicyInput, kind: Kind, item: str) -> Counter[str | None
 
 
 def _hosts_asked_since(inputs: PolicyInput, line: str) -> int:
-    return _hosts_asked_for(inputs, line).total()
+    asked = _hosts_asked_for(inputs, line).total()
+    if (rule := spot.rule_of(inputs, line)) is not None:
+        asked += _asked_instead(inputs, rule)
+    return asked
+
+
+def _asked_instead(inputs: PolicyInput, rule: SpotShare) -> int:
+    """Return the hosts that were asked instead of spot ones since: those beyond what was wanted of their own template."""
+    own = sum(
+        host.count for host in inputs.demand.hosts if spot.is_of(host.template, rule.on_demand)
+    )
+    return max(0, _hosts_asked_for(inputs, rule.on_demand).total() - own)
 
 
 def _units_asked_since(inputs: PolicyInput, resource: str) -> int:

@@ -36,6 +36,16 @@ WANTED: Final[dict[str, list[tuple[str, str | None, int | None, str]]]] = {
         ("request", "other", 4, "next after cloud (budget fine: 5 of 5 asked within 10m)"),
         ("hold", None, 3, "hosts of budget both: 6 of 6 used"),
     ],
+    "spot_share": [
+        ("request", "cloud", 6, "spot before on demand"),
+        ("request", "cloud", 4, "spot share of c4-spot: 6 of 6 used"),
+    ],
+    "day_and_project": [
+        ("request", "cloud", 1, "1 for project chip1 from cloud"),
+        ("request", "cloud", 2, "2 from cloud"),
+        ("hold", "cloud", 2, "for project chip1: cloud: hosts of budget chip1: 1 of 1 used"),
+        ("hold", "cloud", 1, "44.00 spent and 6.00 counted on of 50.00, and one more costs 2.00"),
+    ],
     "standing_minimum": [("request", "cloud", 2, "2 of them by a standing minimum")],
 }
 
