@@ -211,6 +211,11 @@ class Driver:
         return len(self._calls)
 
     @property
+    def acts(self) -> bool:
+        """Whether we may act on the provider now."""
+        return self._around.leases.epoch(self.name) is not None
+
+    @property
     def asking(self) -> Collection[str]:
         """Tags of the asks that wait, or are being made."""
         return self._calls.underway().asks

@@ -180,12 +180,17 @@ class Rounds:
             _LOG.warning("the controller was not told how we stand", error=str(error))
 
     def _say(self, decisions: tuple[Decision, ...]) -> None:
-        """Log each decision; what is held back, or not carried out, once for as long as it is."""
+        """Log each decision; what is held back, or not carried out, once for as long as it is.
+
+        What is decided about a provider that somebody else acts on is that one's to carry out and to log.
+        """
         observing = self._settings.observe_only
         held = frozenset(
             one.reason for one in decisions if observing or one.kind is DecisionKind.HOLD
         )
         for decision in decisions:
+            if not self._is_ours(decision):
+                continue
             self._watch.decided(decision)
             if decision.reason in held and decision.reason in self._said:
                 continue
@@ -199,6 +204,13 @@ class Rounds:
                 jobs=len(decision.jobs),
             )
         self._said = held
+
+    def _is_ours(self, decision: Decision) -> bool:
+        """Return whether we are to carry a decision out, or it is to do nothing."""
+        if decision.kind is DecisionKind.HOLD or decision.provider is None:
+            return True
+        driver = self._drivers.get(decision.provider)
+        return driver is not None and driver.acts
 
 
 def _provider_of(step: Step) -> str:

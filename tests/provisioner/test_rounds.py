@@ -1,0 +1,56 @@
+"""Who decides what: every instance decides over all providers, and each acts on, records and logs what concerns its own."""
+
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.provisioner.rig import TERM, Process, Site
+from tests.provisioner.truth import Cloud, Means
+from xce.domain.engine.commands import TakeLease
+from xce.domain.engine.messages import Role
+from xce.domain.provisioning.decision import Decision
+from xce.domain.provisioning.request import Request
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    made = Site()
+    yield made
+    made.close()
+
+
+def decided(process: Process) -> list[str]:
+    """Return what a round of a process logs as decided."""
+    with capture_logs() as logs:
+        process.rounds.once()
+    return [entry["decision"] for entry in logs if entry["event"] == "decided"]
+
+
+def test_what_concerns_a_provider_that_another_one_acts_on_is_neither_recorded_nor_logged_as_decided(
+    site: Site,
+) -> None:
+    cloud = Cloud(Means.TAG)
+    first, second = Process(site, cloud, name="p1"), Process(site, cloud, name="p2")
+    first.begin()
+    site.say(hosts=2)
+
+    assert decided(second) == []
+    assert not any(isinstance(event, Decision.Made | Request.Intended) for event in site.events())
+    assert decided(first) == ["request"]
+    assert [e.by for e in site.events() if isinstance(e, Decision.Made)] == ["provisioner/p1"]
+
+
+def test_a_decision_on_a_lease_that_was_taken_away_meanwhile_leaves_no_trace(site: Site) -> None:
+    """The old holder does not know yet: its record is refused as a whole, the decision with the intent."""
+    cloud = Cloud(Means.TAG)
+    first = Process(site, cloud, name="p1")
+    first.begin()
+    site.say(hosts=2)
+    site.do(Role.ADMIN, TakeLease("cloud", "p2", TERM, force=True), name="ann")
+
+    first.rounds.once()
+    first.work()
+
+    assert not any(isinstance(event, Decision.Made | Request.Intended) for event in site.events())
+    assert cloud.most_at_once == 0
