@@ -38,6 +38,8 @@ from xce.replay.verification import Mismatch, mismatch, round_mismatch
 
 #: Fields of events and answers that hold text that somebody wrote.
 _TEXTS = frozenset({"why", "reason", "message", "changes"})
+#: Fields of configurations that hold addresses, names of files, and what scripts find in their environment.
+_PLACES = ("controller", "source", "scripts", "observers", "state", "record")
 
 
 @dataclass(slots=True)
@@ -183,8 +185,10 @@ class _Again:
 
 def _begin(start: Start, write: Callable[[str], None], names: Names) -> RecordingWriter:
     config = dict(_walk(start.config, names))
-    config.pop("controller", None)  # addresses and names of files
-    config.pop("source", None)
+    parts = cast("list[Line]", config.get("joined", []))
+    for part in (config, *parts):
+        for name in _PLACES:
+            part.pop(name, None)
     return RecordingWriter(
         write,
         by=start.by,

@@ -122,9 +122,11 @@ def work(file: FakeFile, folder: Path) -> None:
     """Let jobs come, in bursts and with quiet times in between, until there were enough sessions."""
     chance = random.Random(7)
     deadline = time.monotonic() + PATIENCE_S
+    before = 0
     while (done := sessions_in(folder)) < SESSIONS:
         assert time.monotonic() < deadline, f"{done} sessions of {SESSIONS}"
-        if done % 15 < 4:
+        before, is_new = done, done > before
+        if is_new and done % 15 < 6:
             needs = chance.choice(NEEDS)
             user = chance.choice(("ann", "bob"))
             jobs = [PendingJob(id="new", user=user, resreq=needs)] * chance.randint(1, 4)
@@ -134,7 +136,7 @@ def work(file: FakeFile, folder: Path) -> None:
                     state, jobs, length, now
                 )
             )
-        time.sleep(0.5)  # the pace of the load; nothing is waited for
+        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from xce.domain.formats.policy import PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.policy.decide import decide
 from xce.domain.scheduling.session import run_session
+from xce.replay.anonymous import anonymised
 from xce.replay.joined import joined
 from xce.replay.recording import Entry, Other, RecordedSession, RecordingReader, RecordingWriter
 from xce.replay.rounds import RecordedRound
@@ -32,7 +33,8 @@ def event(position: int, second: int) -> dict[str, object]:
 
 
 def writer(lines: list[str], by: str, *, trace: bool = False) -> RecordingWriter:
-    return RecordingWriter(lines.append, by=by, release="1", at=AT, config={}, trace=trace)
+    config = {"controller": {"token_file": "/secret"}, "scripts": [{"folder": "/secret"}], "n": 1}
+    return RecordingWriter(lines.append, by=by, release="1", at=AT, config=config, trace=trace)
 
 
 def add_session(to: RecordingWriter, jobs: int, minute: int) -> SessionResult:
@@ -152,6 +154,20 @@ def test_traced_and_untraced_sessions_are_not_joined() -> None:
 
     with pytest.raises(InputError, match="traced in one and not in another"):
         joined(parts, lines.append)
+
+
+def test_a_joined_recording_without_names_says_nothing_of_files_and_verifies() -> None:
+    lines = Daemons().joined()
+    out: list[str] = []
+
+    anonymised(lambda: lines, "x", out.append)
+
+    assert "secret" not in "".join(out)
+    assert "bob" not in "".join(out)
+    assert [part["n"] for part in json.loads(out[0])["config"]["joined"]] == [1, 1]
+    verdict = verify(out, "x")
+    assert verdict.mismatch is None
+    assert (verdict.counts.rounds, verdict.whole) == (4, True)
 
 
 def test_the_command_writes_a_new_file_that_verifies(tmp_path: Path) -> None:
