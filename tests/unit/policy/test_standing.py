@@ -17,6 +17,7 @@ from tests.unit.policy.makers import (
     hosts,
     idle_host,
     instance,
+    minutes,
     provider,
     request,
     returned,
@@ -24,6 +25,7 @@ from tests.unit.policy.makers import (
     template,
 )
 from xce.domain.formats.policy import PolicyInput, PolicySettings, StandingMinimum
+from xce.domain.formats.provider import LeadTime
 from xce.domain.formats.session_result import Idle
 from xce.domain.formats.simulated_provider import OutsideUse, Refusal
 from xce.domain.formats.windows import Window
@@ -57,6 +59,27 @@ def test_what_is_missing_of_a_minimum_is_asked_without_a_job() -> None:
 
     assert asks(inputs) == [("aws", "c4", 2)]
     assert asks(carried_out(inputs)) == []
+
+
+def test_the_hosts_of_a_window_are_asked_the_lead_time_before_it_begins_and_no_longer_kept_after_it() -> (
+    None
+):
+    slow = provider("aws", template()).model_copy(
+        update={"lead_time": LeadTime(p50=minutes(4), p95=minutes(10))}
+    )
+    quick = provider("gcp", template(price="9")).model_copy(
+        update={"lead_time": LeadTime(p50=minutes(1))}
+    )
+    window = standing(2, start="10:20", end="12:00")
+
+    def asked_at(minute: float) -> list[tuple[str | None, str | None, int | None]]:
+        return asks(round_of(slow, quick, settings=window, now=at(minute)))
+
+    assert [asked_at(9), asked_at(10), asked_at(20)] == [[], *[[("aws", "c4", 2)]] * 2]
+    assert [asked_at(119), asked_at(120)] == [[("aws", "c4", 2)], []]
+    idle = Idle(hosts=(idle_host("i-1", at(-60)),))
+    kept = round_of(slow, idle=idle, instances=[instance()], settings=window, now=at(15))
+    assert returned(kept) == []
 
 
 def test_hosts_that_jobs_want_count_for_the_minimum_and_come_first() -> None:
