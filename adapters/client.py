@@ -81,6 +81,9 @@ F = TypeVar("F", bound=Format)
 ATTEMPTS: Final = 36
 #: Longest wait between two tries.
 WAIT_MAX_S: Final = 1.0
+#: Of a question that a standby may answer, and of its answer, which says how far it has read the log.
+STANDBY_HEADER: Final = "x-xce-standby"
+POSITION_HEADER: Final = "x-xce-position"
 #: Silence of a stream after which it is opened again; the controller says something every 15 s.
 SILENCE_S: Final = 45.0
 
@@ -107,6 +110,7 @@ class Client:
         attempts: int = ATTEMPTS,
         sleep: Callable[[float], None] = real_sleep,
         transport: httpx.BaseTransport | None = None,
+        on_standby: Callable[[str, int], None] | None = None,
     ) -> None:
         """Make a client; nothing is called yet.
 
@@ -119,12 +123,15 @@ class Client:
             attempts: tries of one call, the first included.
             sleep: waits between tries.
             transport: for tests.
+            on_standby: given, a question that no primary answers is answered by a standby that can, and this is told its address and the
+                position up to which it has read the log. For people only: whoever acts on an answer must see its own last deed.
         """
         self._addresses = [addresses] if isinstance(addresses, str) else list(addresses)
         assert self._addresses, "a client has an address"
         self._current = 0
         self._sleep = sleep
         self._attempts = attempts
+        self._on_standby = on_standby
         headers = {"accept": "application/json"}
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
@@ -446,7 +453,28 @@ class Client:
             sleep=self._sleep,
             reraise=True,
         )
-        return retrying(self._try, method, path, content, headers)
+        try:
+            return retrying(self._try, method, path, content, headers)
+        except TransientError:
+            behind = self._ask_standbys(path) if method == "GET" else None
+            if behind is None:
+                raise
+            return behind
+
+    def _ask_standbys(self, path: str) -> httpx.Response | None:
+        """Return the answer of one that stands by; None: nobody has one, or it is not wanted."""
+        if self._on_standby is None:
+            return None
+        for _ in self._addresses:
+            address = self._addresses[self._current]
+            try:
+                response = self._try("GET", path, None, {STANDBY_HEADER: "allow"})
+            except TransientError:
+                continue  # which has gone on to the next address
+            if STANDBY_HEADER in response.headers:
+                self._on_standby(address, int(response.headers.get(POSITION_HEADER, "0")))
+            return response
+        return None
 
     def _try(
         self, method: str, path: str, content: str | None, headers: Mapping[str, str] | None

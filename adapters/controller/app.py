@@ -13,6 +13,7 @@ from contextlib import suppress
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final, cast
+from urllib.parse import quote
 
 import structlog
 from starlette.applications import Starlette
@@ -24,7 +25,7 @@ from starlette.routing import Route
 from xce.adapters.controller import openapi, orders, questions, stream
 from xce.adapters.controller.access import Credentials, Gate, Rates
 from xce.adapters.controller.calls import Call, Endpoint, Parameter, Reply, Service
-from xce.adapters.controller.errors import NotReadyError
+from xce.adapters.controller.errors import NotPrimaryError, NotReadyError
 from xce.adapters.controller.metrics import CONTENT_TYPE, Metrics
 from xce.adapters.controller.problems import (
     PROBLEM_JSON,
@@ -38,6 +39,13 @@ from xce.adapters.controller.problems import (
     problem_of,
     retry_after_s,
     status_of,
+)
+from xce.adapters.controller.standby_reads import (
+    ALLOW,
+    POSITION_HEADER,
+    PRIMARY_HEADER,
+    STANDBY_HEADER,
+    StandbyReads,
 )
 from xce.domain.engine.authorisation import Question, action_name, require
 from xce.domain.engine.messages import Caller, Role
@@ -135,12 +143,17 @@ class ControllerApp:
                     request.query_params,
                     request.headers,
                     await self._body(row, request),
+                    self._standby(row, request),
                 )
                 if row.stream:
                     status = 200
                     await self._stream(call, request, send, request_id)
                     return
+                behind = None if call.standby is None else call.standby.head.position
                 response = _response(row, await row.handler(call), call)
+                if behind is not None:
+                    response.headers[STANDBY_HEADER] = "true"
+                    response.headers[POSITION_HEADER] = str(behind)
             except ClientDisconnect:
                 status = 499
                 return
@@ -183,9 +196,15 @@ class ControllerApp:
                 self.metrics.refusal(error.code)
                 self._note(Attempt(caller.by, action_name(row.action), str(error)))
                 raise
-        if not row.anywhere:
+        if not row.anywhere and self._standby(row, request) is None:
             self.service.turn.serving()
         return caller
+
+    def _standby(self, row: Endpoint, request: Request) -> StandbyReads | None:
+        """Return who answers in place of the primary; None: nobody may."""
+        if not row.followed or request.headers.get(STANDBY_HEADER) != ALLOW:
+            return None
+        return self.service.turn.standby
 
     def _note(self, attempt: Attempt) -> None:
         """Put a refused attempt on the audit trail; a standby cannot write, and says it in its log."""
@@ -263,6 +282,9 @@ class ControllerApp:
         )
         if (seconds := retry_after_s(error)) is not None:
             response.headers["retry-after"] = str(seconds)
+        primary = self.service.turn.primary
+        if isinstance(error, NotPrimaryError) and primary is not None and primary.url:
+            response.headers[PRIMARY_HEADER] = quote(primary.url, safe=":/?&=%[]@")
         if isinstance(error, UnauthenticatedError):
             response.headers["www-authenticate"] = 'Bearer realm="xce"'
         if isinstance(error, TooLargeError):

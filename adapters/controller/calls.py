@@ -5,22 +5,25 @@ import binascii
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from xce.adapters.controller.live import LiveController
+from xce.adapters.controller.live import LiveController, Views
 from xce.adapters.controller.problems import RefusedCallError
+from xce.adapters.controller.standby_reads import StandbyReads
 from xce.adapters.controller.turn import Turn
 from xce.domain.engine.authorisation import Action
 from xce.domain.engine.messages import Caller
 from xce.domain.errors import InputError
+from xce.domain.events.recorded import Recorded
 from xce.domain.formats.base import Format, Name, problems_of
 from xce.domain.formats.controller_config import ControllerConfig
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
 from xce.domain.formats.simulated_provider import Zone
 from xce.domain.formats.standing import StandingReport
+from xce.domain.ports import EventLog
 from xce.domain.values import natural_key
 
 T = TypeVar("T")
@@ -61,6 +64,23 @@ class Board:
         return {by: one for by, (one, at_s) in kept.items() if elapsed_s - at_s < STANDING_LIVES_S}
 
 
+class Reads(Protocol):
+    """Who answers what is in the log."""
+
+    @property
+    def log(self) -> EventLog:
+        """The log itself."""
+        ...
+
+    def read(self, question: Callable[[Views], T]) -> T:
+        """Return what a question makes of the views."""
+        ...
+
+    def events_after(self, position: int, limit: int) -> list[Recorded]:
+        """Return the next events behind a position."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What every endpoint works on."""
@@ -89,6 +109,17 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[str, str]
     body: bytes
+    #: Answers in place of the primary, for a caller who takes what may be behind.
+    standby: StandbyReads | None = None
+
+    @property
+    def reads(self) -> Reads:
+        """Who answers what is in the log: the primary, or this controller that stands by.
+
+        Raises:
+            NotPrimaryError: this process stands by, and the caller wants the primary.
+        """
+        return self.service.live if self.standby is None else self.standby
 
     @property
     def live(self) -> LiveController:
@@ -292,6 +323,7 @@ class Endpoint:
         open: answered without a token.
         large: the body may be as large as a snapshot.
         anywhere: answered by a controller that stands by, too.
+        followed: of the log alone, so that one that stands by can answer it to a caller who takes what may be behind.
         examples: path parameters that exist nowhere, for tests and docs.
     """
 
@@ -307,6 +339,7 @@ class Endpoint:
     large: bool = False
     stream: bool = False
     anywhere: bool = False
+    followed: bool = False
 
     @property
     def conditional(self) -> bool:

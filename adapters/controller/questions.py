@@ -2,7 +2,7 @@
 
 import asyncio
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 from xce.adapters.controller.calls import (
     CURSOR,
@@ -13,18 +13,17 @@ from xce.adapters.controller.calls import (
     Parameter,
     Reply,
 )
+from xce.adapters.controller.entries import lease_entry, provider_entries, shared_entry
 from xce.adapters.controller.live import Views
 from xce.adapters.controller.problems import RefusedCallError
+from xce.adapters.controller.single import ENDPOINTS as SINGLE
 from xce.adapters.controller.standing import ENDPOINTS as STANDING
 from xce.adapters.controller.standing import drain_entry, site_entry
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
-from xce.domain.events import ids
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.event_entry import event_entry
 from xce.domain.formats.periods import Period
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
-from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.rest import (
     Bookings,
     CostLine,
@@ -37,7 +36,6 @@ from xce.domain.formats.rest import (
     LeaseEntry,
     LeasePage,
     Observations,
-    ProviderEntry,
     ProviderPage,
     RequestPage,
     SharedEntry,
@@ -47,13 +45,6 @@ from xce.domain.formats.rest import (
     Supply,
 )
 from xce.domain.formats.snapshot import Catalog, Snapshot
-from xce.domain.provisioning.grant import Grant
-from xce.domain.provisioning.instance import Instance
-from xce.domain.provisioning.provider import Provider
-from xce.domain.provisioning.request import Request
-from xce.domain.sharing.elastic_resource import ElasticResource
-from xce.projections.leases import LeaseRow
-from xce.projections.totals import SharedTotal
 
 #: Largest position.
 POSITION_MAX: Final = 2**53 - 1
@@ -62,42 +53,44 @@ POSITION_MAX: Final = 2**53 - 1
 # ------------------------------------------------------------------ where we are
 async def status(call: Call) -> Reply:
     """Where the controller is."""
-    head = await asyncio.to_thread(call.live.log.head)
-    newest = call.live.session()
+    standby = call.standby
+    head = await asyncio.to_thread(call.live.log.head) if standby is None else standby.head
+    live = call.live if standby is None else None
+    newest = None if live is None else live.session()
 
     def made(views: Views) -> Status:
         return Status(
             release=version("xce"),
             position=head.position,
             digest=head.digest.hex(),
-            epoch=call.live.epoch,
-            primary=call.live.lost is None,
-            session=0 if call.live.feed.session is None else call.live.feed.session.number,
-            session_age_s=None if newest is None else call.live.age_s(newest),
+            epoch=0 if live is None else live.epoch,
+            primary=live is not None and live.lost is None,
+            session=0 if live is None or live.feed.session is None else live.feed.session.number,
+            session_age_s=None if live is None or newest is None else live.age_s(newest),
             now=views.now,
         )
 
-    return Reply(call.live.read(made))
+    return Reply(call.reads.read(made))
 
 
 # ------------------------------------------------------------------------- lists
 async def requests(call: Call) -> Reply:
     """Requests that are open, or of which something lives."""
-    entries = call.live.read(lambda views: views.projections.inventory.view().requests)
+    entries = call.reads.read(lambda views: views.projections.inventory.view().requests)
     items, following = call.page(entries, lambda entry: entry.id)
     return Reply(RequestPage(items=items, next=following))
 
 
 async def instances(call: Call) -> Reply:
     """Instances that exist."""
-    entries = call.live.read(lambda views: views.projections.inventory.view().instances)
+    entries = call.reads.read(lambda views: views.projections.inventory.view().instances)
     items, following = call.page(entries, lambda entry: entry.id)
     return Reply(InstancePage(items=items, next=following))
 
 
 async def grants(call: Call) -> Reply:
     """Grants of which the lender has not all back."""
-    entries = call.live.read(lambda views: views.projections.inventory.view().grants)
+    entries = call.reads.read(lambda views: views.projections.inventory.view().grants)
     items, following = call.page(entries, lambda entry: entry.id)
     return Reply(GrantPage(items=items, next=following))
 
@@ -106,15 +99,15 @@ async def shared(call: Call) -> Reply:
     """Shared resources with owned, borrowed, in flight and occupied amounts."""
 
     def made(views: Views) -> list[SharedEntry]:
-        return [_shared(row, views) for row in views.projections.totals.all()]
+        return [shared_entry(row, views) for row in views.projections.totals.all()]
 
-    items, following = call.page(call.live.read(made), lambda entry: entry.name)
+    items, following = call.page(call.reads.read(made), lambda entry: entry.name)
     return Reply(SharedPage(items=items, next=following))
 
 
 async def providers(call: Call) -> Reply:
     """Providers: what they say of themselves, and what is paused."""
-    items, following = call.page(call.live.read(_providers), lambda entry: entry.name)
+    items, following = call.page(call.reads.read(provider_entries), lambda entry: entry.name)
     return Reply(ProviderPage(items=items, next=following))
 
 
@@ -123,11 +116,11 @@ async def leases(call: Call) -> Reply:
 
     def made(views: Views) -> list[LeaseEntry]:
         return [
-            _lease(row, views.lease_left_s.get(row.provider))
+            lease_entry(row, views.lease_left_s.get(row.provider))
             for row in views.projections.leases.rows()
         ]
 
-    items, following = call.page(call.live.read(made), lambda entry: entry.provider)
+    items, following = call.page(call.reads.read(made), lambda entry: entry.provider)
     return Reply(LeasePage(items=items, next=following))
 
 
@@ -158,7 +151,7 @@ async def costs(call: Call) -> Reply:
             ),
         )
 
-    return Reply(call.live.read(made))
+    return Reply(call.reads.read(made))
 
 
 async def spent(call: Call) -> Reply:
@@ -176,7 +169,7 @@ async def spent(call: Call) -> Reply:
             items=views.projections.spending.periods(period, zone, views.now),
         )
 
-    return Reply(call.live.read(made))
+    return Reply(call.reads.read(made))
 
 
 async def catalog(call: Call) -> Reply:
@@ -199,11 +192,12 @@ def supply_of(
         position=projections.position,
         now=views.now,
         catalog=projections.catalog.view(views.now),
-        shared=tuple(_shared(row, views) for row in projections.totals.all()),
+        shared=tuple(shared_entry(row, views) for row in projections.totals.all()),
         inventory=projections.inventory.view(),
-        providers=tuple(_providers(views)),
+        providers=tuple(provider_entries(views)),
         leases=tuple(
-            _lease(row, views.lease_left_s.get(row.provider)) for row in projections.leases.rows()
+            lease_entry(row, views.lease_left_s.get(row.provider))
+            for row in projections.leases.rows()
         ),
         drains=tuple(map(drain_entry, projections.drains.rows())),
         site=site_entry(projections.reasons.site),
@@ -232,109 +226,6 @@ async def bookings(call: Call) -> Reply:
             lambda views: Bookings(occupied=dict(views.occupied), reports=dict(views.reports))
         )
     )
-
-
-# ----------------------------------------------------------------- single things
-async def request(call: Call) -> Reply:
-    """One request, also one that is over."""
-    name = call.name("id")
-    made = await asyncio.to_thread(_find, call, Request, ids.request_id(name))
-    row = call.live.read(lambda views: views.projections.inventory.request(name))
-    host = made.kind is Kind.HOST
-    entry = RequestEntry(
-        id=name,
-        provider=made.provider,
-        kind=made.kind,
-        template=made.item if host else None,
-        resource=None if host else made.item,
-        amount=made.amount,
-        granted=made.granted,
-        failed=made.failed,
-        state=made.state,
-        asked_at=made.created_on,
-        asked_position=0 if row is None else row.asked_position,
-        deadline=made.deadline,
-        price_per_hour=made.price_per_hour,
-        project=made.project,
-        provider_request_id=made.provider_request_id,
-    )
-    return Reply(entry, etag=_tag(made))
-
-
-async def instance(call: Call) -> Reply:
-    """One instance, also one that is gone."""
-    name = call.name("id")
-    made = await asyncio.to_thread(_find, call, Instance, ids.instance_id(name))
-    entry = InstanceEntry(
-        id=name,
-        provider=made.provider,
-        template=made.template,
-        request=made.request_id,
-        state=made.state,
-        machine=made.machine,
-        host=made.host,
-        granted_at=made.created_on,
-        joined_at=made.joined_at,
-        hold_until=made.hold_until,
-        price_per_hour=made.price_per_hour,
-        project=made.project,
-        return_id=made.return_id,
-    )
-    return Reply(entry, etag=_tag(made))
-
-
-async def grant(call: Call) -> Reply:
-    """One grant, also one that is over."""
-    name = call.name("id")
-    made = await asyncio.to_thread(_find, call, Grant, ids.grant_id(name))
-    entry = GrantEntry(
-        id=name,
-        provider=made.provider,
-        resource=made.resource,
-        request=made.request_id,
-        amount=made.amount,
-        returning=made.returning,
-        returned=made.returned,
-        state=made.state,
-        granted_at=made.created_on,
-        hold_until=made.hold_until,
-        expires_at=made.expires_at,
-        price_per_hour=made.price_per_hour,
-        project=made.project,
-    )
-    return Reply(entry, etag=_tag(made))
-
-
-async def one_shared(call: Call) -> Reply:
-    """One shared resource."""
-    name = call.name("name")
-    made = await asyncio.to_thread(_find, call, ElasticResource, ids.shared_id(name))
-
-    def entry(views: Views) -> SharedEntry:
-        return _shared(views.projections.totals.of(name), views)
-
-    return Reply(call.live.read(entry), etag=_tag(made))
-
-
-async def provider(call: Call) -> Reply:
-    """One provider."""
-    name = call.name("name")
-    made = await asyncio.to_thread(_find, call, Provider, ids.provider_id(name))
-    entry = next(entry for entry in call.live.read(_providers) if entry.name == name)
-    return Reply(entry, etag=_tag(made))
-
-
-async def lease(call: Call) -> Reply:
-    """The lease of one provider."""
-    name = call.name("provider")
-
-    def made(views: Views) -> LeaseEntry:
-        row = views.projections.leases.of(name)
-        if row is None:
-            raise NotFoundError(f"nobody ever held a lease of provider {name}")
-        return _lease(row, views.lease_left_s.get(name))
-
-    return Reply(call.live.read(made))
 
 
 # --------------------------------------------------------- what the scheduler posts
@@ -373,7 +264,7 @@ async def events(call: Call) -> Reply:
     """The log itself, event by event."""
     after = call.number("after", 0, POSITION_MAX)
     limit = call.limit()
-    found = await asyncio.to_thread(call.live.events_after, after, limit)
+    found = await asyncio.to_thread(call.reads.events_after, after, limit)
     items = tuple(event_entry(recorded) for recorded in found)
     following = items[-1].position if len(items) == limit else None
     return Reply(EventPage(items=items, next=following))
@@ -382,70 +273,6 @@ async def events(call: Call) -> Reply:
 async def health(call: Call) -> Reply:
     """Whether the process works."""
     return Reply(Health())
-
-
-# ----------------------------------------------------------------------- helpers
-def _find(call: Call, kind: Any, aggregate_id: str) -> Any:
-    try:
-        return call.live.log.get(kind, aggregate_id)
-    except NotFoundError:
-        raise NotFoundError(
-            f"there is no {ids.kind_of(aggregate_id)} {ids.name_of(aggregate_id)}"
-        ) from None
-
-
-def _tag(aggregate: Any) -> str:
-    return f'"{aggregate.version}"'
-
-
-def _shared(row: SharedTotal, views: Views) -> SharedEntry:
-    return SharedEntry(
-        name=row.name,
-        total=row.total,
-        owned=row.owned,
-        borrowed=row.borrowed,
-        in_flight=row.in_flight,
-        returning=row.returning,
-        occupied=views.occupied.get(row.name),
-        report=views.reports.get(row.name),
-        headroom=row.headroom,
-        provider=row.provider,
-        max_borrow=row.max_borrow,
-        step=row.step,
-        idle_return_after=row.idle_return_after,
-        min_hold=row.min_hold,
-    )
-
-
-def _providers(views: Views) -> list[ProviderEntry]:
-    projections = views.projections
-    pauses = projections.catalog.pauses(views.now)
-    described: list[ProviderDescription] = list(projections.catalog.descriptions())
-    return [
-        ProviderEntry(
-            name=one.name,
-            description=one,
-            pauses=tuple(pause for pause in pauses if pause.provider == one.name),
-            hosts=sum(
-                count
-                for (name, _), count in projections.inventory.hosts_of.items()
-                if name == one.name
-            ),
-        )
-        for one in described
-    ]
-
-
-def _lease(row: LeaseRow, left_s: float | None) -> LeaseEntry:
-    return LeaseEntry(
-        provider=row.provider,
-        holder=row.holder,
-        epoch=row.epoch,
-        state=row.state,
-        term=row.term,
-        since=row.since,
-        left_s=left_s,
-    )
 
 
 _PAGED: Final = (LIMIT, CURSOR)
@@ -473,32 +300,23 @@ _AFTER: Final = Parameter(
 
 Q = Question
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    Endpoint("GET", "/v1/status", "Where the controller is", status, Status, Q.STATUS),
-    Endpoint("GET", "/v1/requests", "Requests", requests, RequestPage, Q.REQUESTS, None, _PAGED),
-    Endpoint("GET", "/v1/requests/{id:path}", "One request", request, RequestEntry, Q.REQUESTS),
-    Endpoint(
-        "GET", "/v1/instances", "Instances", instances, InstancePage, Q.INSTANCES, None, _PAGED
-    ),
-    Endpoint("GET", "/v1/instances/{id:path}", "One instance", instance, InstanceEntry, Q.INSTANCES),
-    Endpoint("GET", "/v1/grants", "Grants", grants, GrantPage, Q.GRANTS, None, _PAGED),
-    Endpoint("GET", "/v1/grants/{id:path}", "One grant", grant, GrantEntry, Q.GRANTS),
-    Endpoint("GET", "/v1/shared", "Shared resources", shared, SharedPage, Q.SHARED, None, _PAGED),
-    Endpoint("GET", "/v1/shared/{name:path}", "One shared resource", one_shared, SharedEntry, Q.SHARED),
-    Endpoint(
-        "GET", "/v1/providers", "Providers", providers, ProviderPage, Q.PROVIDERS, None, _PAGED
-    ),
-    Endpoint("GET", "/v1/providers/{name:path}", "One provider", provider, ProviderEntry, Q.PROVIDERS),
-    Endpoint("GET", "/v1/leases", "Leases", leases, LeasePage, Q.LEASES, None, _PAGED),
-    Endpoint("GET", "/v1/leases/{provider:path}", "One lease", lease, LeaseEntry, Q.LEASES),
+    Endpoint("GET", "/v1/status", "Where the controller is", status, Status, Q.STATUS, followed=True),
+    Endpoint("GET", "/v1/requests", "Requests", requests, RequestPage, Q.REQUESTS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/instances", "Instances", instances, InstancePage, Q.INSTANCES, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/grants", "Grants", grants, GrantPage, Q.GRANTS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/shared", "Shared resources", shared, SharedPage, Q.SHARED, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/providers", "Providers", providers, ProviderPage, Q.PROVIDERS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/leases", "Leases", leases, LeasePage, Q.LEASES, None, _PAGED, followed=True),
+    *SINGLE,
     *STANDING,
-    Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS),
-    Endpoint("GET", "/v1/spent", "Costs by day or month", spent, SpentPeriods, Q.COSTS, None, (_PERIOD, _ZONE)),
+    Endpoint("GET", "/v1/costs", "Costs", costs, Costs, Q.COSTS, followed=True),
+    Endpoint("GET", "/v1/spent", "Costs by day or month", spent, SpentPeriods, Q.COSTS, None, (_PERIOD, _ZONE), followed=True),
     Endpoint("GET", "/v1/catalog", "The catalog", catalog, Catalog, Q.CATALOG),
     Endpoint("GET", "/v1/supply", "Everything for a session or a policy round", supply, Supply, Q.SUPPLY, None, (_ZONES,)),
     Endpoint("GET", "/v1/observations", "Observations", observations, Observations, Q.OBSERVATIONS),
     Endpoint("GET", "/v1/bookings", "Bookings", bookings, Bookings, Q.BOOKINGS),
     Endpoint("GET", "/v1/session", "The newest session result", session, DemandMessage, Q.SESSION),
     Endpoint("GET", "/v1/snapshot", "The newest snapshot", snapshot, Snapshot, Q.SNAPSHOT),
-    Endpoint("GET", "/v1/events", "Events", events, EventPage, Q.EVENTS, None, (LIMIT, _AFTER)),
+    Endpoint("GET", "/v1/events", "Events", events, EventPage, Q.EVENTS, None, (LIMIT, _AFTER), followed=True),
     Endpoint("GET", "/healthz", "Whether the process works", health, Health, open=True),
 )  # fmt: skip

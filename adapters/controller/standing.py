@@ -31,21 +31,21 @@ _PAGED: Final = (LIMIT, CURSOR)
 
 async def drains(call: Call) -> Reply:
     """Hosts that take no new work, and how far their drains are."""
-    rows = call.live.read(lambda views: views.projections.drains.rows())
+    rows = call.reads.read(lambda views: views.projections.drains.rows())
     items, following = call.page([drain_entry(row) for row in rows], lambda entry: entry.host)
     return Reply(DrainPage(items=items, next=following))
 
 
 async def orphans(call: Call) -> Reply:
     """What nobody owns, and somebody has to do something about."""
-    rows = call.live.read(lambda views: views.projections.reasons.orphans())
+    rows = call.reads.read(lambda views: views.projections.reasons.orphans())
     items, following = call.page([_orphan(row) for row in rows], lambda entry: entry.id)
     return Reply(OrphanPage(items=items, next=following))
 
 
 async def decisions(call: Call) -> Reply:
     """The newest decisions, newest first; the log has older ones."""
-    rows = call.live.read(lambda views: views.projections.reasons.decisions())
+    rows = call.reads.read(lambda views: views.projections.reasons.decisions())
     newest = [_decision(row) for row in rows]
     items, following = call.page(newest, lambda entry: str(_FAR - entry.position))
     return Reply(DecisionPage(items=items, next=following))
@@ -53,7 +53,7 @@ async def decisions(call: Call) -> Reply:
 
 async def site(call: Call) -> Reply:
     """What holds for the whole site: the freeze switch, and which configurations the daemons work with."""
-    return Reply(site_entry(call.live.read(lambda views: views.projections.reasons.site)))
+    return Reply(site_entry(call.reads.read(lambda views: views.projections.reasons.site)))
 
 
 async def alerts(call: Call) -> Reply:
@@ -67,7 +67,7 @@ async def alerts(call: Call) -> Reply:
         }
         return [_alert(row, waiting) for row in (*found.raised(), *found.over())]
 
-    items, following = call.page(call.live.read(made), lambda entry: str(_FAR - entry.position))
+    items, following = call.page(call.reads.read(made), lambda entry: str(_FAR - entry.position))
     return Reply(AlertPage(items=items, next=following))
 
 
@@ -125,10 +125,10 @@ def site_entry(row: SiteRow) -> SiteEntry:
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    Endpoint("GET", "/v1/drains", "Drains", drains, DrainPage, Question.DRAINS, None, _PAGED),
-    Endpoint("GET", "/v1/orphans", "Orphans", orphans, OrphanPage, Question.ORPHANS, None, _PAGED),
-    Endpoint("GET", "/v1/decisions", "Decisions", decisions, DecisionPage, Question.DECISIONS, None, _PAGED),
-    Endpoint("GET", "/v1/alerts", "Alerts", alerts, AlertPage, Question.ALERTS, None, _PAGED),
+    Endpoint("GET", "/v1/drains", "Drains", drains, DrainPage, Question.DRAINS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/orphans", "Orphans", orphans, OrphanPage, Question.ORPHANS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/decisions", "Decisions", decisions, DecisionPage, Question.DECISIONS, None, _PAGED, followed=True),
+    Endpoint("GET", "/v1/alerts", "Alerts", alerts, AlertPage, Question.ALERTS, None, _PAGED, followed=True),
     Endpoint("GET", "/v1/standing", "How provisioners stand", standing, Standing, Question.STANDING),
-    Endpoint("GET", "/v1/site", "What holds for the whole site", site, SiteEntry, Question.STATUS),
+    Endpoint("GET", "/v1/site", "What holds for the whole site", site, SiteEntry, Question.STATUS, followed=True),
 )  # fmt: skip

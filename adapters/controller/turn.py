@@ -10,6 +10,7 @@ import structlog
 
 from xce.adapters.controller.errors import NotPrimaryError
 from xce.adapters.controller.live import LiveController, LiveSettings, Watch
+from xce.adapters.controller.standby_reads import StandbyReads
 from xce.adapters.store.election import Role
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.seat import Sign
@@ -98,6 +99,18 @@ class Turn:
                 "this controller could not show that it is alive; another may be the primary"
             )
         return live
+
+    @property
+    def standby(self) -> StandbyReads | None:
+        """What this controller can say of the log that it follows; None: it is the primary, or was."""
+        if self._live is not None:
+            return None
+        return StandbyReads(self._log, self._standby.follower)
+
+    @property
+    def primary(self) -> Sign | None:
+        """Who is the primary, as last seen; None: nobody, or nobody knows."""
+        return self._standby.primary
 
     @property
     def live(self) -> LiveController | None:

@@ -8,6 +8,7 @@ import gc
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from threading import RLock
 from typing import Final
 
 from xce.domain.errors import BrokenLogError, TransientError, XceError
@@ -21,7 +22,7 @@ PAGE_EVENTS: Final = 1000
 
 
 class Follower:
-    """The projections of one log, at one position of it. Not for several threads at once."""
+    """The projections of one log, at one position of it. One thread folds; others may read what is ``still``."""
 
     def __init__(
         self, log: EventLog, projections: Projections | None = None, head: Head | None = None
@@ -38,11 +39,18 @@ class Follower:
         #: Of the last event that is folded.
         self.head = head or Head(0, GENESIS)
         assert self.projections.position == self.head.position, "the projections stand elsewhere"
+        self._lock = RLock()
 
     @property
     def position(self) -> int:
         """Of the last event that is folded."""
         return self.head.position
+
+    @contextmanager
+    def still(self) -> Generator[Head]:
+        """Let nothing be folded meanwhile, so that another thread may read; what it does must be quick."""
+        with self._lock:
+            yield self.head
 
     def catch_up(self) -> int:
         """Fold all that is in the log and return how many events that were.
@@ -96,8 +104,9 @@ class Follower:
 
     def _fold(self, page: list[Recorded]) -> None:
         if page:
-            self.projections.apply(page)
-            self.head = Head(page[-1].position, page[-1].digest)
+            with self._lock:
+                self.projections.apply(page)
+                self.head = Head(page[-1].position, page[-1].digest)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ The one way from outside into the state machine: REST, the client library and th
 
 import json
 from dataclasses import MISSING, fields
+from dataclasses import Field as DataclassField
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Union, cast, get_type_hints
 
@@ -30,14 +31,17 @@ def _special(form: Any) -> Any:
     return form
 
 
+def _default_of(field: "DataclassField[Any]") -> Any:
+    if field.default_factory is not MISSING:
+        return Field(default_factory=field.default_factory)
+    return ... if field.default is MISSING else field.default
+
+
 def _model_of(command: type[Command]) -> type[Format]:
     hints = get_type_hints(command, include_extras=True)
     own: dict[str, Any] = {
         "command": (_special(Literal)[command_name(command)], ...),
-        **{
-            field.name: (hints[field.name], ... if field.default is MISSING else field.default)
-            for field in fields(command)
-        },
+        **{field.name: (hints[field.name], _default_of(field)) for field in fields(command)},
     }
     return cast(
         "type[Format]",

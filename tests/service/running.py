@@ -1,5 +1,7 @@
 """A real controller service on loopback, in a thread, with a token for each role."""
 
+import logging
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -9,11 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import structlog
 
 from xce.adapters.controller.access import token_line
 from xce.adapters.controller.service import ControllerService
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.formats.controller_config import ControllerConfig
+
+# What a service in this process logs must not get among what a command under test prints: it goes to the real stderr.
+structlog.configure(
+    wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__),
+)
 
 #: Tokens are made up, and equal in all tests.
 TOKENS = {role: f"xce_token-of-the-{role}" for role in Role}

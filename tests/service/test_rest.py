@@ -352,7 +352,7 @@ def test_a_snapshot_is_given_back_as_it_was_posted(service: Running) -> None:
 def test_bookings_are_in_memory_and_shown_with_the_resource(service: Running) -> None:
     good(service.as_(Role.SCHEDULER).put("/v1/bookings", json={"occupied": {"lic": 3}}))
 
-    assert good(service.admin.get("/v1/bookings")) == {"occupied": {"lic": 3}}
+    assert good(service.admin.get("/v1/bookings")) == {"occupied": {"lic": 3}, "reports": {}}
     assert good(service.admin.get("/v1/status"))["position"] == 0
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import typer
 
+from xce.adapters.cli import terminal
 from xce.adapters.files import why_unread
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.base import Format, Name
@@ -43,6 +44,7 @@ class Connection:
     config: Path | None = None
     local: bool = False
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    _said: bool = False
 
     def client(self) -> "Client":
         """Return a client of the controller.
@@ -75,9 +77,19 @@ class Connection:
                 ca=ca,
                 certificate=certificate,
                 attempts=ATTEMPTS,
+                on_standby=self._say_who_answers,
             )
         except OSError as error:
             raise InputError.of("certificate", f"certificates cannot be read: {error}") from None
+
+    def _say_who_answers(self, address: str, position: int) -> None:
+        """Say once that what is shown may be behind."""
+        if not self._said:
+            self._said = True
+            terminal.err.print(
+                f"no primary answers; {address} stands by, and says what the log had up to position {position}",
+                soft_wrap=True,
+            )
 
     def _addresses(self, own: OperatorConfig) -> tuple[str, ...]:
         from_environment = tuple(self.environment.get(ADDRESS_VARIABLE, "").split())
