@@ -63,7 +63,7 @@ def test_an_order_with_one_forbidden_command_is_refused_as_a_whole(
     answer = shared_service.as_(Role.SCHEDULER).post("/v1/commands", json=body)
 
     assert answer.status_code == 403
-    assert shared_service.admin.get("/v1/bookings").json() == {"occupied": {}}
+    assert shared_service.admin.get("/v1/bookings").json() == {"occupied": {}, "reports": {}}
 
 
 def test_metrics_and_the_stream_are_for_the_roles_of_the_table(shared_service: Running) -> None:
