@@ -11,6 +11,7 @@ from typing import Final
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.ids import name_of
 from xce.domain.formats.policy import FailureEntry
+from xce.domain.formats.provider_messages import error_code
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
@@ -27,12 +28,18 @@ _FAILED: Final = frozenset({RequestState.FAILED, RequestState.PARTIAL, RequestSt
 
 @dataclass(slots=True)
 class FailureRow:
-    """Failures of one item in a row; ``refused``: the last ask was not even accepted."""
+    """Failures of one item in a row.
+
+    Attributes:
+        refused: the last ask was not even accepted.
+        at_once: the provider named an error code for the last one, or did nothing of it until its deadline: that alone leads to a pause.
+    """
 
     in_a_row: int
     last_at: datetime
     refused: bool
     why: str
+    at_once: bool = False
 
 
 @dataclass(slots=True)
@@ -104,6 +111,7 @@ class Failures(Projection):
                 last_at=row.last_at,
                 refused=row.refused,
                 why=row.why,
+                at_once=row.at_once,
             )
             for key in keys
             for row in (self._rows[key],)
@@ -118,7 +126,7 @@ class Failures(Projection):
         """Return all that was folded as a comparable value."""
         return {
             "failures": {
-                key: (row.in_a_row, row.last_at, row.refused, row.why)
+                key: (row.in_a_row, row.last_at, row.refused, row.why, row.at_once)
                 for key, row in self._rows.items()
             },
             "asks": {
@@ -164,7 +172,9 @@ class Failures(Projection):
             self._count_refusal()
         elif event.outcome in _FAILED and not ask.counted:
             ask.counted = True
-            self._count(ask.key, event.timestamp, event.why, refused=False)
+            late = event.outcome is RequestState.TIMED_OUT and ask.accepted and not ask.starting
+            told = error_code(event.why) is not None
+            self._count(ask.key, event.timestamp, event.why, at_once=told or late)
         self._drop_if_over(name)
 
     def _paused(self, event: Provider.Paused, position: int) -> None:
@@ -182,9 +192,12 @@ class Failures(Projection):
             self._never_accepted = self._pause = None
             self._count(pause.key, pause.at, pause.why, refused=True)
 
-    def _count(self, key: _Key, at: datetime, why: str, *, refused: bool) -> None:
+    def _count(
+        self, key: _Key, at: datetime, why: str, *, refused: bool = False, at_once: bool = False
+    ) -> None:
         before = self._rows.get(key)
-        self._rows[key] = FailureRow(1 if before is None else before.in_a_row + 1, at, refused, why)
+        many = 1 if before is None else before.in_a_row + 1
+        self._rows[key] = FailureRow(many, at, refused, why, at_once)
 
     def _drop_if_over(self, name: str) -> None:
         ask = self._asks.get(name)
@@ -213,7 +226,7 @@ class Failures(Projection):
         provider, template, request = known
         ask = self._asks.get(request)
         if ask is None or not ask.counted:
-            self._count((provider, template), event.timestamp, event.why, refused=False)
+            self._count((provider, template), event.timestamp, event.why)
         if ask is not None:
             ask.counted = True
         self._no_longer_starting(event)

@@ -39,6 +39,7 @@ from xce.domain.formats.session_result import (
     JobHosts,
     SessionResult,
 )
+from xce.domain.formats.standing import StandingReport
 from xce.domain.ports import FullProvider
 from xce.domain.provisioning.instance import InstanceState
 from xce.replay.agenda import CountedIds
@@ -48,20 +49,16 @@ TERM = timedelta(minutes=5)
 
 
 class VirtualClock(SystemClock):
-    """Stamps and durations move only when they are told to."""
+    """Time passes only when it is told to; the wall clock can be set back."""
 
     def __init__(self) -> None:
-        super().__init__()
+        #: Real time: what a clock would show that nobody sets.
         self.at = START
-
-    def now(self) -> datetime:
-        return self.at
-
-    def elapsed_s(self) -> float:
-        return (self.at - START).total_seconds()
-
-    def not_before(self, stamp: datetime) -> None:
-        """Nothing: the log is of this time."""
+        self.set_back = timedelta(0)
+        super().__init__(
+            wall=lambda: self.at - self.set_back,
+            monotonic_s=lambda: (self.at - START).total_seconds(),
+        )
 
 
 class Site:
@@ -232,6 +229,8 @@ class Process:
         self.keeper = LeaseKeeper(
             self.books, self.leases, ["cloud"], holder=name, term=TERM, elapsed_s=clock.elapsed_s
         )
+        #: What the controller was told of how this one stands.
+        self.told: list[StandingReport] = []
         self.rounds = Rounds(
             self.books,
             engine,
@@ -241,6 +240,7 @@ class Process:
             Rhythm(),
             elapsed_s=clock.elapsed_s,
             wake=lambda name: None,
+            tell=self.told.append,
         )
 
     def begin(self) -> None:

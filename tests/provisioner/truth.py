@@ -96,12 +96,16 @@ class Cloud:
             return Accepted(theirs)
         self.asks[ask.tag] += 1
         number = len(self.machines)
-        made = [f"m{number + i + 1}" for i in range(ask.amount)]
+        made = [f"m{number + i + 1}" for i in range(self.make(ask.item, ask.amount))]
         for machine in made:
             self.machines[machine] = TrueMachine(machine, ask.tag, ask.item, now)
         self._requests[theirs] = (*self._requests.get(theirs, ()), *made)
         self.most_at_once = max(self.most_at_once, len(self.present()))
         return Accepted(theirs)
+
+    def make(self, template: str, amount: int) -> int:
+        """Return how many machines it makes when so many are asked."""
+        return amount
 
     def recall(self, tag: str, kind: Kind) -> Accepted | Refused | None:
         return None

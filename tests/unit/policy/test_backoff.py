@@ -46,6 +46,7 @@ def failed(
     of: str = "aws",
     item: str = "c4",
     refused: bool = False,
+    at_once: bool = False,
 ) -> FailureEntry:
     return FailureEntry(
         provider=of,
@@ -53,6 +54,7 @@ def failed(
         in_a_row=in_a_row,
         last_at=last_at,
         refused=refused,
+        at_once=at_once,
         why="it never joined",
     )
 
@@ -97,6 +99,18 @@ def test_what_came_to_nothing_often_enough_in_a_row_is_paused_from_the_last_fail
     assert pause.reason == "2 asks in a row came to nothing: it never joined"
     (longer,) = pauses(inputs.model_copy(update={"failures": (failed(3, at(-3)),)}))
     assert longer.until == at(17)
+
+
+def test_one_failure_is_enough_where_the_provider_said_that_another_ask_helps_nobody() -> None:
+    inputs = round_of(
+        provider("aws", template()),
+        failures=[failed(1, at(-3), at_once=True)],
+        settings=SETTINGS,
+    )
+
+    (pause,) = pauses(inputs)
+
+    assert (pause.until, pause.reason) == (at(7), "1 ask came to nothing: it never joined")
 
 
 def test_a_resource_is_paused_by_its_name() -> None:

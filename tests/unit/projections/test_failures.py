@@ -1,5 +1,7 @@
 """Failures in a row: given events, then how often each item failed since its last success."""
 
+import pytest
+
 from tests.unit.projections.run import (
     Run,
     accept,
@@ -57,6 +59,33 @@ def test_an_ask_that_was_never_made_and_a_pause_by_hand_are_no_failures() -> Non
     made.do(PauseProvider("aws", "c4", at(9), "maintenance"), at=at(1))
 
     assert failures(made) == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "at_once"),
+    [
+        ((RefuseRequest("R1", "Error Code: InsufficientInstanceCapacity: none left"),), True),
+        ((RefuseRequest("R1", "two of them did not boot"),), False),
+        ((GiveUpRequest("R1", "2 of 2 have not come"),), True),
+    ],
+    ids=["an error code", "no error code", "nothing until the deadline"],
+)
+def test_f06_after_an_error_code_or_nothing_at_all_it_is_not_asked_again_at_once(
+    ends: tuple[Command, ...], at_once: bool
+) -> None:
+    made = run()
+    made.do(hosts("R1", 2), accept("R1"), *ends)
+
+    (entry,) = made.projections.failures.view()
+    assert (entry.in_a_row, entry.refused, entry.at_once) == (1, False, at_once)
+
+
+def test_an_ask_that_nobody_accepted_says_nothing_of_the_item_when_it_is_given_up() -> None:
+    made = run()
+    made.do(hosts("R1", 2), GiveUpRequest("R1", "2 of 2 have not come"))
+
+    (entry,) = made.projections.failures.view()
+    assert not entry.at_once
 
 
 def test_failures_add_up_until_a_host_joins() -> None:
