@@ -23,6 +23,8 @@ from xce.projections.reasons import OrphanRow
 
 #: Orphans of one provider that are alerted of one by one; more of them are one alert together.
 ORPHANS_EACH: Final = 20
+#: Bounds of budgets that are used up again and again, as they are meant to be.
+_RATES: Final = frozenset({"max_asked"})
 #: Longest subject.
 _SUBJECT_MAX: Final = 256
 
@@ -65,6 +67,8 @@ def _budgets(look: Look) -> Iterator[Condition]:
     worst: dict[tuple[str, str], BudgetUse] = {}
     for report in look.standing.values():
         for use in report.budgets:
+            if use.bound in _RATES:
+                continue
             key = use.budget, use.bound
             if key not in worst or _share(use) > _share(worst[key]):
                 worst[key] = use

@@ -473,6 +473,11 @@ class Driver:
         self.submit(self._with_evidence(steps))
 
     @property
+    def disbelieved(self) -> str | None:
+        """Which losses the last listing showed that are not believed yet; None: none."""
+        return self._sightings.held
+
+    @property
     def is_unsettled(self) -> bool:
         """Whether the last listing left something that only the next one can confirm."""
         return bool(self._sightings.missing or self._sightings.unowned)

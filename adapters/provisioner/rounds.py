@@ -23,7 +23,7 @@ from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.formats.rest import Supply
 from xce.domain.formats.session_result import Demand, Idle
-from xce.domain.formats.standing import StandingReport
+from xce.domain.formats.standing import HeldBack, StandingReport
 from xce.domain.policy.bounds import budget_uses
 from xce.domain.provisioning.lease import LeaseState
 from xce.domain.sharing.wants import terms_of_entry
@@ -169,7 +169,11 @@ class Rounds:
             self._tell(
                 StandingReport.model_construct(
                     budgets=budget_uses(inputs),
-                    held_back=(),
+                    held_back=tuple(
+                        HeldBack.model_construct(provider=name, why=why)
+                        for name, driver in self._drivers.items()
+                        if (why := driver.disbelieved) is not None
+                    ),
                     holds=tuple(
                         one.model_copy(update={"jobs": one.jobs[:JOBS_TOLD]})
                         for one in holds[:HOLDS_TOLD]

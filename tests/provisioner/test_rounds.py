@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from tests.provisioner.rig import TERM, Process, Site
+from tests.provisioner.rig import TERM, Process, Site, pass_time
 from tests.provisioner.truth import Cloud, Means
 from xce.domain.engine.commands import TakeLease
 from xce.domain.engine.messages import Role
@@ -54,3 +54,31 @@ def test_a_decision_on_a_lease_that_was_taken_away_meanwhile_leaves_no_trace(sit
 
     assert not any(isinstance(event, Decision.Made | Request.Intended) for event in site.events())
     assert cloud.most_at_once == 0
+
+
+def test_losses_that_are_not_believed_yet_are_told_to_the_controller_until_they_are_settled(
+    site: Site,
+) -> None:
+    cloud = Cloud(Means.TAG)
+    process = Process(site, cloud)
+    process.begin()
+    site.say(hosts=4)
+    for _ in range(6):
+        process.tick()
+        pass_time(site)
+    assert len(site.inventory.instances) == 4
+    pass_time(site, 30)
+    process.keeper.step()
+    cloud.hidden = set(cloud.machines)
+    process.driver.reconcile()
+    process.rounds.once()
+    (held,) = process.told[-1].held_back
+    cloud.hidden = set()
+    process.driver.reconcile()
+    process.rounds.once()
+
+    assert (held.provider, held.why) == (
+        "cloud",
+        "4 of 4 are missing at once: asked again before it is believed",
+    )
+    assert process.told[-1].held_back == ()
