@@ -14,6 +14,7 @@ from xce.projections.drains import Drains
 from xce.projections.failures import Failures
 from xce.projections.inventory import LiveInventory
 from xce.projections.leases import Leases
+from xce.projections.losses import Losses
 from xce.projections.projection import Handler, Projection, State
 from xce.projections.reasons import Reasons
 from xce.projections.spending import Spending
@@ -33,6 +34,7 @@ class Projections:
         reasons: orphans, decisions, and what holds for the whole site.
         asks: hosts asked within the last day.
         failures: asks that failed one after the other.
+        losses: hosts that were lost of late.
         alerts: what is alerted of, and who was told.
     """
 
@@ -47,6 +49,7 @@ class Projections:
         self.reasons = Reasons()
         self.asks = RecentAsks()
         self.failures = Failures()
+        self.losses = Losses()
         self.alerts = Alerts()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
@@ -107,6 +110,7 @@ class Projections:
             "reasons": self.reasons,
             "asks": self.asks,
             "failures": self.failures,
+            "losses": self.losses,
             "alerts": self.alerts,
         }
 

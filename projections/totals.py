@@ -101,6 +101,7 @@ class SharedTotals(Projection):
         self._on(ElasticResource.PutBack, self._fold_put_back)
         self._on(ElasticResource.GrantLost, self._fold_grant_lost)
         self._on(Grant.ReturnConfirmed, self._fold_return_confirmed)
+        self._on(Grant.Lost, self._fold_lost)
         self._on(Request.Intended, self._fold_intended)
         self._on(Request.AmountGranted, self._fold_amount_granted)
         self._on(Request.FellShort, self._fold_fell_short)
@@ -213,9 +214,16 @@ class SharedTotals(Projection):
     def _fold_grant_lost(self, event: ElasticResource.GrantLost, position: int) -> None:
         name = name_of(event.originator_id)
         self._borrowed[name] -= event.amount
-        for return_id in tuple(self._parts.get(event.grant_id, ())):
-            self._end_return(event.grant_id, return_id)
+        self._end_returns(event.grant_id)
         self._touch(name)
+
+    def _fold_lost(self, event: Grant.Lost, position: int) -> None:
+        """Logs of before have a lost grant alone where all of it was going back."""
+        self._end_returns(name_of(event.originator_id))
+
+    def _end_returns(self, grant: str) -> None:
+        for return_id in tuple(self._parts.get(grant, ())):
+            self._end_return(grant, return_id)
 
     def _fold_return_confirmed(self, event: Grant.ReturnConfirmed, position: int) -> None:
         self._end_return(name_of(event.originator_id), event.return_id)

@@ -33,8 +33,11 @@ class Sessions:
         shared: SharedUse,
         projections: Projections,
         now: datetime,
+        *,
+        trace: bool = False,
     ) -> None:
         self._config = config
+        self._trace = trace
         self._settings = config.policy.settings()
         self._rated = any(budget.max_asked is not None for budget in config.policy.budgets)
         self._zones = config.policy.zones()
@@ -48,7 +51,7 @@ class Sessions:
     def run(self, now: datetime) -> tuple[Snapshot, SessionResult]:
         """Have one; return what it was shown, and what it says."""
         self._scheduler.advance(self._delta(now))
-        return self._scheduler.snapshot, self._scheduler.run()
+        return self._scheduler.snapshot, self._scheduler.run(trace=self._trace)
 
     def inputs(
         self, snapshot: Snapshot, result: SessionResult, wants: Mapping[str, int], now: datetime
@@ -68,6 +71,7 @@ class Sessions:
             pauses=known.catalog.pauses(now),
             asked=known.asks.view(now) if self._rated else (),
             failures=known.failures.view(),
+            losses=known.losses.view(),
             spent=known.spending.this_far(self._zones, now),
             shared=self._shared.terms(wants, now),
             settings=self._settings

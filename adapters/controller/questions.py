@@ -203,6 +203,7 @@ def supply_of(
         site=site_entry(projections.reasons.site),
         asked=projections.asks.view(views.now),
         failures=projections.failures.view(),
+        losses=projections.losses.view(),
         spent=projections.spending.this_far(zones, views.now),
         pools=pools,
     )

@@ -151,6 +151,7 @@ class Rounds:
                 pauses=tuple(pause for one in supply.providers for pause in one.pauses),
                 asked=supply.asked,
                 failures=supply.failures,
+                losses=supply.losses,
                 spent=supply.spent,
                 shared=tuple(
                     terms_of_entry(entry, pools.get(entry.name)) for entry in supply.shared

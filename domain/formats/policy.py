@@ -1,6 +1,7 @@
 """Input and output of one round of the provisioning policy: ``xce.policy/1`` and ``xce.decisions/1``."""
 
 from datetime import timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Final, Literal, Self
 
@@ -227,6 +228,15 @@ class FailureEntry(Format):
     why: str = Field(default="", description="what was said of the last one")
 
 
+class LossEntry(Format):
+    """Hosts of one provider that were lost within an hour, without our doing."""
+
+    provider: Name
+    hosts: Amount
+    last_at: Time
+    joined_since: Count = Field(default=0, description="hosts that joined after the last of them")
+
+
 class StandingMinimum(Window):
     """Hosts of a template that are there while a window holds, whether jobs want them or not."""
 
@@ -293,6 +303,16 @@ class PolicySettings(Format):
     failures_before_pause: Annotated[StrictInt, Field(ge=1, le=1000)] = Field(
         default=3,
         description="asks in a row that were accepted and came to nothing, after which an item is paused",
+    )
+    mass_loss_least: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        default=3, description="so many hosts of a provider that are lost within an hour, and"
+    )
+    mass_loss_share: Share = Field(
+        default=Decimal("0.2"), description="more than this share of its hosts, are a mass loss"
+    )
+    cautious_for: Duration = Field(
+        default=timedelta(minutes=30),
+        description="after a mass loss no more hosts of the provider are on their way than have joined since; 0s: no such bound",
     )
     standing: tuple[StandingMinimum, ...] = Field(
         default=(), description="hosts that are there whether jobs want them or not"
@@ -367,6 +387,9 @@ class PolicyInput(Format):
     )
     failures: tuple[FailureEntry, ...] = Field(
         default=(), description="asks that failed one after the other, by provider and item"
+    )
+    losses: tuple[LossEntry, ...] = Field(
+        default=(), description="hosts that were lost, the last time at each provider"
     )
     spent: tuple[Spent, ...] = Field(
         default=(),

@@ -16,6 +16,7 @@ from xce.domain.formats.policy import (
     GrantEntry,
     InstanceEntry,
     Inventory,
+    LossEntry,
     Pause,
     RequestEntry,
 )
@@ -295,6 +296,9 @@ class Supply(Format):
     )
     failures: tuple[FailureEntry, ...] = Field(
         default=(), description="asks that failed one after the other, by provider and item"
+    )
+    losses: tuple[LossEntry, ...] = Field(
+        default=(), description="hosts that were lost, the last time at each provider"
     )
     spent: tuple[Spent, ...] = Field(
         default=(), description="what was spent today and this month, in the zones that were named"

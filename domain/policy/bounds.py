@@ -18,6 +18,7 @@ from xce.domain.policy import facts, money, spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, in_money, purses_of
+from xce.domain.policy.times import clock, later
 from xce.domain.policy.wanted import Want
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
@@ -122,6 +123,7 @@ class Bounds:
         self._inputs = inputs
         self._wants = wants or {}
         self._shares: dict[str, Bound] = {}
+        self._cautious: dict[str, list[Bound]] = {}
         usage = _Usage(inputs)
         self._usage = usage
         budgets = sorted(inputs.budgets, key=lambda budget: natural_key(budget.name))
@@ -187,6 +189,7 @@ class Bounds:
         return [
             *self._own(provider, offer),
             *self._capacity(provider),
+            *self._caution(provider),
             self._in_flight,
             *covering,
             *self._costs_of(provider.name, offer.template_id, project),
@@ -226,6 +229,37 @@ class Bounds:
             most = spot.most(rule, there[template] + there[rule.on_demand], wanted)
             self._shares[template] = CountBound(f"spot share of {template}", most, there[template])
         return [self._shares[template]]
+
+    def _caution(self, provider: ProviderDescription) -> list[Bound]:
+        """Return the bound on what is on its way from a provider that has lost many hosts at once; the same object for all templates."""
+        if provider.name not in self._cautious:
+            self._cautious[provider.name] = [*self._after_mass_loss(provider)]
+        return self._cautious[provider.name]
+
+    def _after_mass_loss(self, provider: ProviderDescription) -> Iterator[Bound]:
+        settings = self._inputs.settings
+        whole, parts = settings.mass_loss_share.as_integer_ratio()
+        for loss in self._inputs.losses:
+            before = loss.hosts + self._usage.of_provider[provider.name]
+            if (
+                loss.provider == provider.name
+                and self._inputs.now < later(loss.last_at, settings.cautious_for)
+                and loss.hosts >= settings.mass_loss_least
+                and loss.hosts * parts > whole * before
+            ):
+                grain = provider.granularity
+                sizes = Sizes.of(grain.minimum, grain.step)
+                least = max(sizes.up(self._probe_of(one.template_id)) for one in provider.templates)
+                coming = sum(
+                    count
+                    for (owner, _), count in self._usage.in_flight_of.items()
+                    if owner == provider.name
+                )
+                yield CountBound(
+                    f"slow start after {loss.hosts} hosts were lost by {clock(loss.last_at)}",
+                    max(least, loss.joined_since),
+                    coming,
+                )
 
     def _probe_of(self, template: str) -> int:
         """Return the hosts that the first job needs which wants some of a template: less would serve nobody (F15)."""
