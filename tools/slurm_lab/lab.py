@@ -72,6 +72,15 @@ class Lab:
     def _socket(self) -> Path:
         return self.folder / "munge" / "socket"
 
+    @staticmethod
+    def program(name: str) -> str:
+        """Return where a program of Slurm's is.
+
+        Raises:
+            LabError: it is not installed.
+        """
+        return _program(name)
+
     # ------------------------------------------------------------------ commands
     def run(self, cluster: str, *words: str, check: bool = True) -> str:
         """Run one of Slurm's commands about a cluster and return what it prints.
