@@ -15,6 +15,7 @@ from tools.slurm_lab.lab import Cluster, Lab, wait_for
 
 from tests.cloud import ec2, moto
 from tests.cloud.ec2 import Ec2
+from tests.cloud.moto import Moto
 from tests.conftest import ROOT
 from tests.slurm_e2e.ground import free_span, need_slurm, short_folder
 from xce.adapters.clock import SystemClock
@@ -45,28 +46,29 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-def provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ec2]:
+def stand_in() -> Iterator[Moto]:
+    with moto.running() as made:
+        yield made
+
+
+@pytest.fixture
+def provider(stand_in: Moto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ec2:
     for name, value in moto.CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     shown = re.search(r"`cloud-init\.sh` is:\n\n```sh\n(.*?)```", PAGE, re.DOTALL)
     assert shown is not None
     (tmp_path / "cloud-init.sh").write_text(shown[1], encoding="utf-8")
-    with moto.running() as stand_in:
-        conf = ec2.conf(stand_in.url)
-        conf["templates"][0] |= {"userDataFile": "cloud-init.sh", "attributes": {"large": True}}
-        yield Ec2(tmp_path, conf)
+    conf = ec2.conf(stand_in.url)
+    conf["templates"][0] |= {"userDataFile": "cloud-init.sh", "attributes": {"large": True}}
+    return Ec2(tmp_path, conf)
 
 
-def user_data(provider: Ec2, machine: str) -> str:
+def user_data(stand_in: Moto, machine: str) -> str:
     """Return what EC2 gives a machine to run."""
-    import boto3
-
-    client = boto3.client("ec2", region_name=moto.REGION, endpoint_url=provider.conf["endpointUrl"])
-    try:
-        told = client.describe_instance_attribute(InstanceId=machine, Attribute="userData")
-    finally:
-        client.close()
-    return base64.b64decode(told["UserData"]["Value"]).decode()
+    told = stand_in.act("DescribeInstanceAttribute", InstanceId=machine, Attribute="userData")
+    found = re.search(r"<userData>\s*<value>([^<]+)</value>", told)
+    assert found is not None, told
+    return base64.b64decode(found[1]).decode()
 
 
 def boot(lab: Lab, folder: Path, machine: str, name: str, script: str) -> None:
@@ -89,7 +91,7 @@ def boot(lab: Lab, folder: Path, machine: str, name: str, script: str) -> None:
 
 
 def test_a_machine_of_ec2_makes_its_node_works_and_is_forgotten(
-    lab: Lab, provider: Ec2, tmp_path: Path
+    lab: Lab, stand_in: Moto, provider: Ec2, tmp_path: Path
 ) -> None:
     run = Commands(conf=str(lab.conf("ca")))
     source = SlurmScheduler(Reader(run), run, SystemClock(), wait=lambda _: None)
@@ -100,7 +102,7 @@ def test_a_machine_of_ec2_makes_its_node_works_and_is_forgotten(
     (machine,) = provider.machines(request)
     (told,) = provider.status(request)["machines"]
     name = told["name"].split(".")[0]
-    boot(lab, tmp_path, machine, name, user_data(provider, machine))
+    boot(lab, tmp_path, machine, name, user_data(stand_in, machine))
 
     def host() -> HostState | None:
         found = [one for one in source.view().hosts if one.name == name]
