@@ -215,6 +215,7 @@ class Holding:
         item: template or resource; None: it does not say.
         tag: the request it was made for; None: it carries none.
         amount: units of a grant; 1 for a machine.
+        hold_until: nothing of a grant goes back before; None: at any time, or it does not say.
         expires_at: when the provider ends a grant by itself; None: never, or it does not say.
     """
 
@@ -225,6 +226,7 @@ class Holding:
     name: str = ""
     amount: Amount = 1
     launched_at: Time | None = None
+    hold_until: Time | None = None
     expires_at: Time | None = None
 
 

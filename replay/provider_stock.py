@@ -94,6 +94,7 @@ class Stock:
                 one.tag,
                 amount=one.held(now),
                 launched_at=one.granted_at,
+                hold_until=one.hold_until,
                 expires_at=one.expires_at,
             )
             for one in self._grants.values()

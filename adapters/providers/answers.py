@@ -246,6 +246,7 @@ def grant_holdings(grants: Iterable[GrantAnswer]) -> tuple[Holding, ...]:
             item=one.resource or None,
             tag=one.request_tag or None,
             amount=one.amount,
+            hold_until=one.hold_until,
             expires_at=one.expires_at,
         )
         for one in grants

@@ -14,8 +14,8 @@ from xce.domain.engine.commands import (
     ConfirmReturn,
     DeclareShared,
     DescribeProvider,
-    ExtendGrant,
     DismissOrphan,
+    ExtendGrant,
     GiveUpRequest,
     LoseGrant,
     LoseInstance,
@@ -47,7 +47,7 @@ from xce.domain.events import ids
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.evidence import Evidence
-from xce.domain.provisioning.grant import Grant
+from xce.domain.provisioning.grant import LIVE, Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.provider import Provider
@@ -63,7 +63,11 @@ InstanceCommand = (
     | ConfirmReturn | LoseInstance
 )  # fmt: skip
 GrantCommand = (
-    StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant
+    StartGrantReturn
+    | AcceptGrantReturn
+    | ConfirmGrantReturn
+    | RefuseGrantReturn
+    | ExtendGrant
     | LoseGrant
 )
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
@@ -321,9 +325,9 @@ def grant(space: Workspace, command: GrantCommand, stamp: Stamp, occupied: int |
         case ExtendGrant():
             known.extend(expires_at=command.expires_at, at=at, by=by, epoch=epoch)
         case LoseGrant():
-            left = known.active
+            was_lent = known.state in LIVE
             known.lose(why=command.why, at=at, by=by, epoch=epoch)
-            if left:
+            if was_lent:  # also where all of it is on its way back: these returns are over
                 resource.lose_grant(grant_id=command.grant, at=at, by=by)
         case ConfirmGrantReturn():
             known.confirm_return(return_id=command.return_id, at=at, by=by, epoch=epoch)

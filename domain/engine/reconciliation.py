@@ -15,6 +15,7 @@ from xce.domain.engine.calls import GiveBackCall, Step, Steps
 from xce.domain.engine.commands import (
     CloseOrphan,
     Command,
+    ConfirmGrantReturn,
     ConfirmReturn,
     ExtendGrant,
     LoseGrant,
@@ -247,7 +248,7 @@ def _brought(found: list[Holding], status: RequestStatus, why: str = "") -> Stat
         if one.kind is Kind.HOST
     )
     grants = tuple(
-        GrantReport(one.theirs, one.item, one.amount)
+        GrantReport(one.theirs, one.item, one.amount, one.hold_until, one.expires_at)
         for one in found
         if one.kind is Kind.COUNTABLE and one.item is not None
     )
@@ -319,17 +320,20 @@ def _lose(gone: list[str], books: _Books, over: Collection[str]) -> Iterator[Ste
             else:
                 yield Step((LoseInstance(instance.id, why),))
         elif grant is not None:
-            ended = "its term has ended" if theirs in over else why
-            yield Step((LoseGrant(grant.id, ended),))
+            if grant.returning and grant.return_id is not None:
+                yield Step((ConfirmGrantReturn(grant.return_id, grant.id),))
+            if grant.amount > grant.returned + grant.returning:
+                ended = "its term has ended" if theirs in over else why
+                yield Step((LoseGrant(grant.id, ended),))
 
 
 def _extend(listing: Listing, books: _Books) -> Iterator[Step]:
-    """Record the ends that lenders have put off, and of which nobody heard."""
+    """Record the ends that lenders have put off, or set, and of which nobody heard."""
     for one in listing.holdings:
         grant = books.grants.get(one.theirs)
-        if grant is None or grant.expires_at is None or one.expires_at is None:
+        if grant is None or one.expires_at is None:
             continue
-        if one.expires_at > grant.expires_at:
+        if grant.expires_at is None or one.expires_at > grant.expires_at:
             yield Step((ExtendGrant(grant.id, one.expires_at),))
 
 

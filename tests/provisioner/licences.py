@@ -3,12 +3,13 @@
 One tick is what the daemons do in one period, in the order: jobs end, the server is looked at, a session, the provisioner.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.provisioner.rig import START, Process, Site
-from tests.provisioner.truth import MINUTE
+from tests.provisioner.truth import MINUTE, Fate, Killed
 from xce.adapters.controller.questions import supply_of
 from xce.adapters.providers.pool.book import PoolBook
 from xce.adapters.providers.pool.provider import PoolProvider
@@ -16,7 +17,7 @@ from xce.adapters.provisioner.newest import Published
 from xce.domain.engine.commands import DeclareShared, ReportBookings
 from xce.domain.engine.messages import Role
 from xce.domain.engine.scheduler import SchedulerMemory, merged
-from xce.domain.errors import TransientError
+from xce.domain.errors import AdapterError, TransientError
 from xce.domain.formats.config import PolicyConfig, SharedPool
 from xce.domain.formats.licence_pool import LicencePool, PooledResource
 from xce.domain.formats.lifecycle import LifecycleSettings
@@ -24,9 +25,18 @@ from xce.domain.formats.observation import Observation, Quality
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import Observations, SharedEntry, Supply
 from xce.domain.formats.snapshot import Snapshot
-from xce.domain.ports import Holding, Renewed
+from xce.domain.ports import (
+    Accepted,
+    Ask,
+    Holding,
+    Refused,
+    Renewed,
+    ReturnStatus,
+    StatusAnswer,
+)
 from xce.domain.scheduling.session import run_session
 
+T = TypeVar("T")
 #: The lender's name; that of the provider in the rig.
 LENDER = "cloud"
 
@@ -52,22 +62,58 @@ def book_of(size: int = 20, **values: Any) -> PoolBook:
 
 
 class Lender(PoolProvider):
-    """A site's face of a pool, as the provisioner drives it; with switches for what goes wrong."""
+    """A site's face of a pool, as the provisioner drives it; with switches for what goes wrong.
+
+    ``loses`` names calls whose next answer is lost after they were carried out, ``fails`` those that come to nothing.
+    """
 
     deaf = False
     renews = True
     can_list = True
 
+    def __init__(self, book: PoolBook, site: str, name: str = LENDER) -> None:
+        super().__init__(book, site, name)
+        self.loses: set[str] = set()
+        self.fails: set[str] = set()
+        self.passes: Callable[[str], None] = lambda where: None
+
+    def _trouble(self, call: str, make: Callable[[], T]) -> T:
+        self.passes(f"before {call}")
+        if call in self.fails:
+            self.fails.discard(call)
+            raise TransientError(f"{call} came to nothing")
+        made = make()
+        self.passes(f"after {call}")
+        if call in self.loses:
+            self.loses.discard(call)
+            raise TransientError(f"the answer to {call} was lost")
+        return made
+
+    def ask(self, ask: Ask, now: datetime) -> Accepted | Refused:
+        return self._trouble("ask", lambda: PoolProvider.ask(self, ask, now))
+
+    def status(self, provider_request_id: str, now: datetime) -> StatusAnswer:
+        return self._trouble("status", lambda: PoolProvider.status(self, provider_request_id, now))
+
+    def give_back(self, *given: Any, **more: Any) -> Accepted | Refused:
+        return self._trouble("return", lambda: PoolProvider.give_back(self, *given, **more))
+
+    def return_status(self, *given: Any, **more: Any) -> ReturnStatus:
+        return self._trouble(
+            "return status", lambda: PoolProvider.return_status(self, *given, **more)
+        )
+
     def renew(self, grants: tuple[str, ...], now: datetime) -> Renewed:
         if not self.renews:
             return Renewed()
-        made = super().renew(grants, now)
         if self.deaf:
-            raise TransientError("the answer was lost")
-        return made
+            self.loses.add("renew")
+        return self._trouble("renew", lambda: PoolProvider.renew(self, grants, now))
 
     def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
-        return super().holdings(now) if self.can_list else None
+        if not self.can_list:
+            return None
+        return self._trouble("list", lambda: PoolProvider.holdings(self, now))
 
     def describe(self, now: datetime) -> ProviderDescription | None:
         made = super().describe(now)
@@ -79,7 +125,13 @@ class Lender(PoolProvider):
         """Nothing is remembered on this machine."""
 
     def statuses(self, ids: Any, now: datetime) -> dict[str, Any]:
-        return {one: self.status(one, now) for one in ids}
+        return {one: self._status_or_error(one, now) for one in ids}
+
+    def _status_or_error(self, one: str, now: datetime) -> StatusAnswer | AdapterError:
+        try:
+            return self.status(one, now)
+        except AdapterError as error:
+            return error
 
 
 @dataclass
@@ -154,6 +206,7 @@ class LicenceSite(Site):
         super().__init__()
         self.pool = pool
         self.over_is_right = False
+        self.die_at = 0
         self.batch = Batch()
         self.memory = SchedulerMemory()
         self.look: Quality | None = Quality.OK if pool.observer else None
@@ -207,7 +260,10 @@ class LicenceSite(Site):
         self.clock.at += timedelta(minutes=minutes)
         self.batch.pass_time(self.clock.at)
         self.session()
-        self.process.tick()
+        try:
+            self.process.tick()
+        except Killed:
+            self.process = self.provisioner()
         self.check()
 
     def run(self, minutes: int) -> None:
@@ -220,9 +276,21 @@ class LicenceSite(Site):
         self.process = self.provisioner()
 
     def provisioner(self) -> Process:
-        made = Process(self, self.lender, policy=self.policy, lifecycle=self.lifecycle)
-        made.begin()
-        return made
+        """Return a new life of the provisioner that has found what the one before has left."""
+        while True:
+            fate = Fate(self.die_at)
+            self.die_at, self.lender.passes = 0, fate.pass_by
+            made = Process(self, self.lender, fate, policy=self.policy, lifecycle=self.lifecycle)
+            try:
+                made.begin()
+            except Killed:
+                continue
+            return made
+
+    def die(self, boundary: int) -> None:
+        """Let the provisioner die at so manieth boundary from now on."""
+        fate = self.process.books.fate
+        fate.die_at = fate.passed + boundary
 
     def check(self) -> None:
         """Never more than there is, and never less than is in use of what is borrowed."""

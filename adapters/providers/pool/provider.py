@@ -124,6 +124,7 @@ class PoolProvider:
                 loan.tag,
                 amount=loan.left,
                 launched_at=loan.granted_at,
+                hold_until=loan.hold_until,
                 expires_at=loan.expires_at,
             )
             for loan in self._book.holdings(self._site, now)
