@@ -6,10 +6,11 @@ from threading import Event
 
 from xce.adapters.controller.live import Views
 from xce.adapters.controller.questions import supply_of
-from xce.adapters.provisioner.driver import Driver, Surroundings
+from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.newest import Newest, Published
 from xce.adapters.provisioner.rounds import Rounds
+from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.provisioner.worker import Worker
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.messages import Caller, Role

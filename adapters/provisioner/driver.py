@@ -1,20 +1,19 @@
-"""One provider: intents made durable, calls made one after the other, answers recorded. No threads and no waiting in here.
+"""One provider: calls made one after the other, answers recorded, and what is due. No threads and no waiting in here.
 
 It does what the engine says, in the order that makes every death harmless: a call follows its durable intent, under the lease epoch
 that the intent was written under; an answer is recorded before the next call. What cannot be recorded is found again by a poll.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
 from xce.adapters.providers.errors import OutcomeUnknownError
-from xce.adapters.provisioner.books import Books, is_about_the_lease
 from xce.adapters.provisioner.hearing import Heard, record_of
-from xce.adapters.provisioner.newest import Newest
+from xce.adapters.provisioner.orders import Orders
 from xce.adapters.provisioner.supplies import (
     ask_of,
     capabilities_of,
@@ -22,7 +21,7 @@ from xce.adapters.provisioner.supplies import (
     inventory_of,
     policy_of,
 )
-from xce.adapters.provisioner.waiting import Waiting
+from xce.adapters.provisioner.surroundings import Surroundings
 from xce.domain.engine.calls import (
     Answer,
     AnyCall,
@@ -34,15 +33,13 @@ from xce.domain.engine.calls import (
     Step,
     make,
 )
-from xce.domain.engine.commands import Command, DescribeProvider, RefuseRequest
+from xce.domain.engine.commands import DescribeProvider
 from xce.domain.engine.polling import is_unknown, taken_back
-from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
-from xce.domain.errors import AdapterError, RejectedError, TransientError
-from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import InstanceEntry, Inventory, PolicySettings
+from xce.domain.errors import AdapterError, TransientError
+from xce.domain.formats.policy import InstanceEntry, Inventory
 from xce.domain.formats.rest import Supply
-from xce.domain.ports import Clock, FullProvider, IdSource, Refused
+from xce.domain.ports import FullProvider, Refused
 from xce.domain.provisioning.drain import DrainState
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import OPEN, RequestState
@@ -52,63 +49,6 @@ _LOG = structlog.get_logger("xce.provisioner")
 CHECKED_TOGETHER: Final = 100
 #: States of machines that a provider may take back.
 _THERE = frozenset({InstanceState.STARTING, InstanceState.JOINED, InstanceState.DRAINING})
-
-
-class LeaseView(Protocol):
-    """Whether we may act."""
-
-    def epoch(self, provider: str) -> int | None:
-        """Return the epoch under which we may act on a provider now; None: we may not."""
-        ...
-
-    def lost(self, provider: str) -> None:
-        """It is somebody else's, or nobody's."""
-        ...
-
-
-class Watch(Protocol):
-    """Told what happens, for metrics."""
-
-    def called(self, provider: str, call: str, outcome: str, seconds: float) -> None:
-        """A call was made."""
-        ...
-
-    def held_back(self, provider: str, why: str | None) -> None:
-        """Losses that a listing shows are not believed yet; None: nothing is held back."""
-        ...
-
-
-class NoWatch:
-    """Looks away."""
-
-    def called(self, provider: str, call: str, outcome: str, seconds: float) -> None:
-        """Nothing."""
-
-    def held_back(self, provider: str, why: str | None) -> None:
-        """Nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all drivers of a process share.
-
-    Attributes:
-        elapsed_s: the monotonic clock.
-        pause: wait so many seconds before a try is repeated; False: do not repeat it, we are stopping.
-        newest: what the scheduler published, and when.
-    """
-
-    books: Books
-    leases: LeaseView
-    engine: Provisioner
-    ids: IdSource
-    clock: Clock
-    elapsed_s: Callable[[], float]
-    pause: Callable[[float], bool]
-    newest: Newest
-    policy: PolicySettings
-    lifecycle: LifecycleSettings
-    watch: Watch = field(default_factory=NoWatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,120 +74,48 @@ class Driver:
         self._heard = heard or Heard()
         self._provider = provider
         self._around = around
-        self._calls = Waiting()
+        self._orders = Orders(name, around)
         self._to_check: deque[_Check] = deque()
-        self._wrote_s = float("-inf")
         self._sightings = Sightings()
 
     # ---------------------------------------------------------------- messages in
-    def submit(self, steps: Iterable[Step]) -> None:
-        """Make steps durable, one by one, and put their calls into the queue."""
-        for step in steps:
-            if not self._submit(step):
-                return
-
-    def _submit(self, step: Step, *, insist: bool = False) -> bool:
-        """Do one step; return whether to go on with the next."""
-        epoch = self._around.leases.epoch(self.name)
-        if epoch is None:
-            return False
-        self._calls.announce(step.calls)
-        try:
-            done = not step.commands or self._recorded(step, epoch, insist=insist)
-        except BaseException:
-            self._calls.forget(step.calls)
-            raise
-        if not done:
-            self._calls.forget(step.calls)
-        else:
-            self._calls.put(epoch, step.calls)
-        return self._around.leases.epoch(self.name) is not None
-
-    def _recorded(self, step: Step, epoch: int, *, insist: bool) -> bool:
-        """Make the commands durable; return whether the calls may follow."""
-        try:
-            self._record(step.commands, epoch, insist=insist)
-        except RejectedError as error:
-            if is_about_the_lease(error):
-                self._lose_lease(error)
-                return False
-            _LOG.info(
-                "step refused",
-                provider=self.name,
-                command=type(step.commands[0]).__name__,
-                why=str(error),
-            )
-            if step.otherwise:
-                self._recorded(Step(step.otherwise), epoch, insist=insist)
-            return False
-        except TransientError as error:
-            # Perhaps it is recorded all the same: a poll will find it, and look up what became of it.
-            _LOG.warning("step not recorded", provider=self.name, error=str(error))
-            return False
-        return True
-
-    def _record(self, commands: tuple[Command, ...], epoch: int, *, insist: bool) -> None:
-        """Record; an answer is insisted on as long as we may act, since nobody else knows it."""
-        while True:
-            try:
-                self._around.books.record(commands, {self.name: epoch})
-                return
-            except TransientError:
-                if not insist or not self._around.pause(1.0):
-                    raise
-                if self._around.leases.epoch(self.name) != epoch:
-                    raise
-            finally:
-                self._wrote_s = self._around.elapsed_s()
-
-    def _lose_lease(self, error: RejectedError) -> None:
-        _LOG.warning("lease lost", provider=self.name, error=str(error))
-        self._around.leases.lost(self.name)
+    def submit(self, steps: Iterable[Step], *, insist: bool = False) -> None:
+        """Make steps durable, one by one, and put their calls into the queue; ``insist``: they are an answer that nobody else knows."""
+        self._orders.submit(steps, insist=insist)
 
     # ------------------------------------------------------------------- the queue
     @property
     def waiting(self) -> int:
         """How many calls wait."""
-        return len(self._calls)
+        return len(self._orders.calls)
 
     @property
     def acts(self) -> bool:
         """Whether we may act on the provider now."""
-        return self._around.leases.epoch(self.name) is not None
+        return self._orders.epoch is not None
 
     @property
     def asking(self) -> Collection[str]:
         """Tags of the asks that wait, or are being made."""
-        return self._calls.underway().asks
+        return self._orders.calls.underway().asks
 
     def begin(self, before: int | None, epoch: int) -> None:
-        """A lease epoch begins for us; what waits under an earlier one is not carried out.
-
-        Where no one else can have held the lease in between, asks that waited were surely never made, and are ended.
-        """
-        waiting = self._calls.take_all()
+        """A lease epoch begins for us; what waits under an earlier one is not carried out."""
         self._sightings = Sightings()
-        if before is not None and epoch == before + 1:
-            self._end_unmade(tag for old, tag in waiting if old == before)
+        self._orders.begin(before, epoch)
 
     def withdraw(self) -> None:
         """End the requests whose asks still wait: we stop, and know that they were never made."""
-        now = self._around.leases.epoch(self.name)
-        self._end_unmade(tag for epoch, tag in self._calls.take_all() if epoch == now)
-
-    def _end_unmade(self, tags: Iterable[str]) -> None:
-        why = "the provisioner stopped, or lost its lease, before it asked"
-        for tag in tags:
-            self._submit(Step((RefuseRequest(tag, why),)))
+        self._orders.withdraw()
 
     def work(self) -> bool:
         """Make the next call that waits, and record its answer; return whether there was one."""
-        batch = self._calls.next()
+        batch = self._orders.calls.next()
         if not batch:
             return False
         epoch, calls = batch[0].epoch, [one.call for one in batch]
         try:
-            if self._around.leases.epoch(self.name) != epoch:
+            if self._orders.epoch != epoch:
                 return True  # the intents of another epoch are looked up, not carried out
             first = calls[0]
             if isinstance(first, ListCall):
@@ -257,7 +125,7 @@ class Driver:
             else:
                 self._call(first)
         finally:
-            self._calls.forget(calls)
+            self._orders.calls.forget(calls)
         return True
 
     # ----------------------------------------------------------------------- calls
@@ -319,9 +187,7 @@ class Driver:
 
     def _follow(self, steps: Iterable[Step]) -> None:
         """Record what follows from an answer."""
-        for step in self._with_evidence(steps):
-            if not self._submit(step, insist=True):
-                return
+        self.submit(self._with_evidence(steps), insist=True)
 
     def _with_evidence(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps, the first of them with what was really said."""
@@ -361,7 +227,7 @@ class Driver:
     def poll(self) -> None:
         """Put everything that is due into the queue."""
         around = self._around
-        supply = around.books.supply(self._wrote_s)
+        supply = around.books.supply(self._orders.wrote_s)
         inventory = inventory_of(supply, self.name)
         self._recall(inventory)
         self._hear_recalls(inventory)
@@ -374,7 +240,7 @@ class Driver:
             looked_at=around.newest.looked_at(now, around.elapsed_s()),
             lifecycle=around.lifecycle,
             capabilities={self.name: able},
-            underway=self._calls.underway(),
+            underway=self._orders.calls.underway(),
         )
         self.submit(steps)
         self._give_back_what_is_empty(supply, inventory)
@@ -387,7 +253,7 @@ class Driver:
         for entry in inventory.requests:
             if entry.state is not RequestState.INTENDED or not is_unknown(entry):
                 continue
-            if entry.id in self._calls.underway().asks:
+            if entry.id in self._orders.calls.underway().asks:
                 continue
             call = AskCall(self.name, ask_of(entry))
             self._heard.take()
@@ -426,7 +292,7 @@ class Driver:
 
         A part at a time, so that with many machines an ask does not wait for all of them.
         """
-        if not self._to_check or self._around.leases.epoch(self.name) is None:
+        if not self._to_check or self._orders.epoch is None:
             return False
         check = self._to_check.popleft()
         now = self._around.clock.now()
@@ -442,9 +308,9 @@ class Driver:
     def reconcile(self) -> None:
         """Compare what the provider has with what we have."""
         around = self._around
-        if around.leases.epoch(self.name) is None:
+        if self._orders.epoch is None:
             return
-        inventory = inventory_of(around.books.supply(self._wrote_s), self.name)
+        inventory = inventory_of(around.books.supply(self._orders.wrote_s), self.name)
         orphans = around.books.orphans(self.name)
         asked_at, began = around.clock.now(), around.elapsed_s()
         call = ListCall(self.name)
@@ -465,7 +331,7 @@ class Driver:
             around.ids,
             lifecycle=around.lifecycle,
             orphans=orphans,
-            asking=self._calls.underway().asks,
+            asking=self._orders.calls.underway().asks,
         )
         around.watch.held_back(self.name, self._sightings.held)
         if self._sightings.held is not None:
@@ -484,7 +350,7 @@ class Driver:
 
     def describe(self) -> None:
         """Ask the provider what it offers; what it cannot say now, it has said before."""
-        epoch = self._around.leases.epoch(self.name)
+        epoch = self._orders.epoch
         if epoch is None:
             return
         began = self._around.elapsed_s()

@@ -15,7 +15,7 @@ from xce.adapters.clock import SystemClock
 from xce.adapters.files import why_unread
 from xce.adapters.providers.script_provider import ScriptProvider
 from xce.adapters.provisioner.books import ClientBooks
-from xce.adapters.provisioner.driver import Driver, Surroundings
+from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.hearing import Heard
 from xce.adapters.provisioner.ids import UniqueIds
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases, Permit
@@ -24,6 +24,7 @@ from xce.adapters.provisioner.newest import Newest, Published
 from xce.adapters.provisioner.observing import Observing
 from xce.adapters.provisioner.recording import ProvisionerRecorder, RecordedCalls
 from xce.adapters.provisioner.rounds import Rounds
+from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.provisioner.worker import Worker
 from xce.adapters.recordings import RecordingFile, free_name
 from xce.adapters.settings.load import read_model

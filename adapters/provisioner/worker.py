@@ -9,8 +9,9 @@ from typing import Final
 
 import structlog
 
-from xce.adapters.provisioner.driver import Driver, LeaseView
+from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import Permit
+from xce.adapters.provisioner.surroundings import LeaseView
 from xce.domain.errors import XceError
 from xce.domain.formats.provisioner_config import Rhythm
 

@@ -91,17 +91,18 @@ def a_lease_never_ends_for_its_holder(patch: Patch) -> None:
 
 @plant("invariant-2")
 def an_ask_is_made_before_its_intent_is_durable(patch: Patch) -> None:
-    real = Driver._submit  # pyright: ignore[reportPrivateUsage]
+    real = Driver.submit
 
-    def submit(self: Any, step: Step, *, insist: bool = False) -> bool:
-        epoch = self._around.leases.epoch(self.name)
-        if epoch is not None and any(isinstance(one, OpenRequest) for one in step.commands):
-            self._calls.put(epoch, step.calls)
-            self.work()
-            step = Step(step.commands, otherwise=step.otherwise)
-        return real(self, step, insist=insist)
+    def submit(self: Any, steps: Iterable[Step], *, insist: bool = False) -> None:
+        for step in steps:
+            epoch = self._orders.epoch
+            if epoch is not None and any(isinstance(one, OpenRequest) for one in step.commands):
+                self._orders.calls.put(epoch, step.calls)
+                self.work()
+                step = Step(step.commands, otherwise=step.otherwise)
+            real(self, (step,), insist=insist)
 
-    patch.setattr(Driver, "_submit", submit)
+    patch.setattr(Driver, "submit", submit)
 
 
 @plant("invariant-2")

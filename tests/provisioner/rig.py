@@ -9,10 +9,11 @@ from tests.provisioner.truth import MINUTE, Cloud, Fate
 from xce.adapters.clock import SystemClock
 from xce.adapters.controller.live import LiveController, LiveSettings, Views
 from xce.adapters.controller.questions import supply_of
-from xce.adapters.provisioner.driver import Driver, Surroundings
+from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.newest import Newest, Published
 from xce.adapters.provisioner.rounds import Rounds
+from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.engine.commands import (
     Command,
