@@ -1,8 +1,8 @@
 """What a session costs that goes on from the one before: ``python -m benchmarks.deltas [--jobs N] [--hosts N] [--json]``.
 
 A full cluster with a queue of few shapes behind it, kept by a ``Scheduler``. Each step changes a little, as a cluster does: nothing, a job comes,
-a job ends and its place is taken. CPU seconds of one step, of a fresh session on the same snapshot, and of reading nothing but what is written for
-each waiting job; with twice the jobs or hosts as well, for the growth.
+a job ends and its place is taken. CPU seconds of one step and of a fresh session on the same snapshot; of a step also without the writing of the
+result, which goes with the jobs that wait. Once more with ten times the jobs, and with ten times the hosts.
 """
 
 import argparse
@@ -11,10 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
+
+from benchmarks.demand import Stopwatch
 
 from xce.domain.formats.delta import Delta, difference
 from xce.domain.formats.snapshot import Host, HostUse, PendingJob, RunningJob, Snapshot, Tasks
+from xce.domain.scheduling import kept_result
 from xce.domain.scheduling.kept import Scheduler
 from xce.domain.scheduling.session import run_session
 
@@ -32,7 +35,16 @@ class Measured:
     fresh_s: float
     nothing_s: float
     comes_s: float
+    comes_core_s: float
     ends_s: float
+    ends_core_s: float
+
+
+class Best(NamedTuple):
+    """CPU seconds of the fastest of several steps: delta and session, and the same without writing the result."""
+
+    whole_s: float
+    core_s: float
 
 
 def cluster(hosts: int, waiting: int) -> Snapshot:
@@ -62,16 +74,25 @@ def waiting_job(number: int) -> PendingJob:
     )
 
 
-def best(step: Callable[[int], tuple[Scheduler, Delta]]) -> float:
-    """Return the CPU seconds of the fastest of several steps: the delta and the session."""
-    times: list[float] = []
+def best(step: Callable[[int], tuple[Scheduler, Delta]]) -> Best:
+    """Measure several steps."""
+    whole: list[float] = []
+    core: list[float] = []
     for number in range(STEPS):
         scheduler, delta = step(number)
-        before = time.process_time()
-        scheduler.advance(delta)
-        scheduler.run()
-        times.append(time.process_time() - before)
-    return min(times)
+        with Stopwatch(
+            (kept_result, "allocations_of"),
+            (kept_result, "say"),
+            (kept_result, "tell"),
+            (kept_result, "pending_of"),
+            (kept_result, "whys_of"),
+        ) as writing:
+            before = time.process_time()
+            scheduler.advance(delta)
+            scheduler.run()
+            whole.append(time.process_time() - before)
+        core.append(whole[-1] - writing.seconds)
+    return Best(min(whole), min(core))
 
 
 def measure(hosts: int, waiting: int) -> Measured:
@@ -103,13 +124,16 @@ def measure(hosts: int, waiting: int) -> Measured:
         left = tuple(job for job in seen.running if job.id != f"r{number}")
         return scheduler, difference(seen, seen.model_copy(update={"running": left}))
 
+    come, end = best(comes), best(ends)
     return Measured(
         hosts,
         waiting,
         round(min(fresh), 6),
-        round(best(nothing), 6),
-        round(best(comes), 6),
-        round(best(ends), 6),
+        round(best(nothing).whole_s, 6),
+        round(come.whole_s, 6),
+        round(come.core_s, 6),
+        round(end.whole_s, 6),
+        round(end.core_s, 6),
     )
 
 
@@ -130,8 +154,14 @@ def main() -> None:
         lines.append(measure(hosts, waiting))
         if not given.json:
             print(json.dumps(asdict(lines[-1])))
+    growth = {
+        "comes": round(lines[1].comes_core_s / lines[0].comes_core_s, 2),
+        "ends": round(lines[1].ends_core_s / lines[0].ends_core_s, 2),
+    }
     if given.json:
-        print(json.dumps([asdict(line) for line in lines], indent=1))
+        print(json.dumps({"lines": [asdict(line) for line in lines], "growth": growth}, indent=1))
+    else:
+        print(json.dumps({"core of a session, ten times the jobs": growth}))
 
 
 if __name__ == "__main__":

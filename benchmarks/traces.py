@@ -1,8 +1,10 @@
-"""Whole workload traces through the virtual-time driver: ``python -m benchmarks.traces [--jobs N] [--twice] [--json]``.
+"""Whole workload traces through the virtual-time driver: ``python -m benchmarks.traces [NAME ...] [--jobs N] [--on] [--twice] [--json]``.
 
 MetaCentrum (17,900 jobs with memory, node properties and a licence) and KTH (28,489 jobs), read from ``traces/`` beside the project, under the
-configurations of ``examples/``. Says how many jobs a CPU second simulates, and checks that the numbers add up: every job ended or is named, cost is
-billed time x price, every token is back or held for a stated reason. With ``--twice`` each runs again, and must give the same bytes and log.
+configurations of ``examples/``; KTH once more without a catalog and with long queues, first come, first served (``kth-fcfs``); LCG (188,041 jobs of one
+task). Says how many jobs a CPU second simulates, and checks that the numbers add up: every job ended or is named, cost is billed time x price, every
+token is back or held for a stated reason. With ``--on`` sessions are traced and the log is a file on disk. With ``--twice`` each runs again, and must
+give the same bytes and log.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from xce.adapters.cli.simulate import Run, new_log, simulate
@@ -26,6 +29,8 @@ SHARED: Final = Path(os.environ.get("XCE_SHARED", ROOT.parent / "shared"))
 TRACES: Final = {
     "metacentrum": ("METACENTRUM-wagap-2013-q1.swf.gz", "metacentrum.yaml"),
     "kth": ("KTH-SP2-1996-2.swf.gz", "kth.yaml"),
+    "kth-fcfs": ("KTH-SP2-1996-2.swf.gz", "kth-fcfs.yaml"),
+    "lcg": ("LCG-2005-1.swf.gz", "../benchmarks/lcg.yaml"),
 }
 
 
@@ -46,8 +51,8 @@ class Measured:
     same_twice: bool | None
 
 
-def run(name: str, jobs: int | None) -> tuple[Run, float]:
-    """Run one trace in memory; return it with its CPU seconds."""
+def run(name: str, jobs: int | None, log_file: Path | None = None) -> tuple[Run, float]:
+    """Run one trace; return it with its CPU seconds. With a file for the log sessions are traced too."""
     file, example = TRACES[name]
     config = load_config(ROOT / "examples" / example)
     before = time.process_time()
@@ -58,8 +63,8 @@ def run(name: str, jobs: int | None) -> tuple[Run, float]:
         time_zero=config.driver.time_zero,
         jobs_max=jobs,
     )
-    with new_log(None) as log:
-        done = simulate(config, workload, log, quiet=True)
+    with new_log(log_file) as log:
+        done = simulate(config, workload, log, quiet=True, trace=log_file is not None)
     return done, time.process_time() - before
 
 
@@ -81,9 +86,10 @@ def require_sums(report: SimulationReport) -> int:
     return left_out + not_ended
 
 
-def measure(name: str, jobs: int | None, *, twice: bool) -> Measured:
+def measure(name: str, jobs: int | None, *, twice: bool, on: bool) -> Measured:
     """Run one trace once or twice."""
-    done, cpu_s = run(name, jobs)
+    with TemporaryDirectory() as folder:
+        done, cpu_s = run(name, jobs, Path(folder, "log.sqlite") if on else None)
     report = done.report
     same = None
     if twice:
@@ -100,6 +106,8 @@ def main() -> None:
     """Measure and print; exit 1 if a second run differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, help="only the first N records of each")
+    parser.add_argument("names", nargs="*", choices=[*TRACES, []], metavar="NAME")
+    parser.add_argument("--on", action="store_true", help="sessions traced, log on disk")
     parser.add_argument("--twice", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -107,8 +115,8 @@ def main() -> None:
         print(f"no traces at {SHARED / 'traces'}: nothing measured")
         return
     lines: list[Measured] = []
-    for name in TRACES:
-        line = measure(name, given.jobs, twice=given.twice)
+    for name in given.names or TRACES:
+        line = measure(name, given.jobs, twice=given.twice, on=given.on)
         lines.append(line)
         if not given.json:
             print(json.dumps(asdict(line)))

@@ -65,11 +65,15 @@ class TimelineBuilder:
             self._times.pop()
         assert not self._times or self._times[-1] < at, "times do not go back"
         for name, value in values.items():
-            self._values.setdefault(name, [0] * len(self._times)).append(value)
+            known = self._values.get(name)
+            if known is None:
+                known = self._values[name] = [0] * len(self._times)
+            known.append(value)
         self._times.append(at)
-        for series in self._values.values():
-            if len(series) < len(self._times):
-                series.append(0)
+        if len(values) < len(self._values):
+            for series in self._values.values():
+                if len(series) < len(self._times):
+                    series.append(0)
 
     def build(self) -> Timeline:
         """Return what was collected."""

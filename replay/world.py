@@ -78,9 +78,23 @@ class World:
         providers: dict[str, SimulatedProvider],
         watchers: Iterable[Watcher] = (),
         servers: Iterable[LicenceServer] = (),
+        *,
+        trace: bool = False,
     ) -> None:
+        """Be about to begin.
+
+        Args:
+            config: the cluster, what can be obtained, and the policy.
+            workload: the jobs.
+            log: where every fact goes.
+            providers: those of the configuration, by name.
+            watchers: who is told what happens.
+            servers: licence servers that are looked at.
+            trace: whether sessions say everything that they tried.
+        """
         self.config = config
         self.workload = workload
+        self._trace = trace
         self.log = log
         self.providers = providers
         self.cluster = SimulatedCluster(config.cluster.all_hosts())
@@ -113,7 +127,14 @@ class World:
         return Shell(self.config, self.log, self.providers, self._ids, self, self.config.lifecycle)
 
     def _new_sessions(self) -> Sessions:
-        return Sessions(self.config, self.cluster, self.shared, self.projections, self.now)
+        return Sessions(
+            self.config,
+            self.cluster,
+            self.shared,
+            self.projections,
+            self.now,
+            trace=self._trace,
+        )
 
     # --------------------------------------------------------------------- run
     def at(self, offset: timedelta, do: Callable[[], None]) -> None:
@@ -258,6 +279,9 @@ class World:
             self.jobs.start(allocation)
         for watcher in self._watchers:
             watcher.session(snapshot, result)
+        if self._is_closed:
+            self._plan_next_session(())
+            return
         wants = whole_wants(snapshot, result)
         self.shell.handle(ReportBookings(self.shared.note(wants, self.now)))
         inputs = self._sessions.inputs(snapshot, result, wants, self.now)
@@ -267,6 +291,17 @@ class World:
                 watcher.decided(inputs, decisions)
 
         self._plan_next_session(self.shell.round(inputs, told))
+
+    @property
+    def _is_closed(self) -> bool:
+        """Return whether nothing can ever be obtained, so that no round of the policy decides anything."""
+        config = self.config
+        return not (
+            self.providers
+            or config.cluster.shared
+            or config.policy.standing
+            or self._round_watchers
+        )
 
     def _plan_next_session(self, decisions: tuple[Decision, ...]) -> None:
         """Wake when time alone changes something, and look again while something is held back."""

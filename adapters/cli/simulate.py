@@ -79,8 +79,12 @@ def simulate(
     *,
     quiet: bool = False,
     record: RecordingWriter | None = None,
+    trace: bool = False,
 ) -> Run:
-    """Run a workload to the end, every fact in ``log``; show a progress bar on a terminal; ``record`` keeps what was seen and said."""
+    """Run a workload to the end, every fact in ``log``; show a progress bar on a terminal; ``record`` keeps what was seen and said.
+
+    ``trace``: whether sessions say everything that they tried; nobody reads it, it is for measuring what it costs.
+    """
     statistics, starts = Statistics(config, workload), Starts()
     seed = config.driver.seed
     providers = {
@@ -93,7 +97,7 @@ def simulate(
     watchers: tuple[Watcher, ...] = (statistics, starts)
     if recorded is not None:
         watchers = (*watchers, recorded)
-    world = World(config, workload, log, providers, watchers=watchers)
+    world = World(config, workload, log, providers, watchers=watchers, trace=trace)
     with terminal.progress_bar(quiet=quiet) as bar:
         task = bar.add_task("simulating", total=len(workload.jobs), note="")
 

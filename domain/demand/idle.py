@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from xce.domain.cluster.hosts import key_of_name
+from xce.domain.formats.building import built
 from xce.domain.formats.session_result import Idle, IdleCount, IdleHost
 from xce.domain.formats.snapshot import HostState, Snapshot
 from xce.domain.scheduling.compile import Compiled
@@ -12,34 +13,34 @@ from xce.domain.scheduling.placement import Placed
 
 def idle_supply(compiled: Compiled, started: Sequence[Placed], counted: Sequence[Placed]) -> Idle:
     """Return the idle supply after this session's starts and the placements of its counted jobs."""
-    return Idle.model_construct(
-        hosts=_idle_hosts(compiled, chain(started, counted)),
-        counts=_idle_counts(compiled.snapshot, compiled, chain(started, counted)),
+    unused = _unused_hosts(compiled, chain(started, counted))
+    latest = compiled.snapshot.now - compiled.snapshot.settings.idle_host_after
+    return built(
+        Idle,
+        {
+            "hosts": tuple(host for host in unused if host.idle_since <= latest),
+            "counts": _idle_counts(compiled.snapshot, compiled, chain(started, counted)),
+            "unused": tuple(host.instance for host in unused),
+        },
     )
 
 
-def _idle_hosts(compiled: Compiled, placements: Iterable[Placed]) -> tuple[IdleHost, ...]:
-    snapshot = compiled.snapshot
-    latest = snapshot.now - snapshot.settings.idle_host_after
-    long_idle: list[IdleHost] = []
+def _unused_hosts(compiled: Compiled, placements: Iterable[Placed]) -> list[IdleHost]:
+    """Return the open hosts of providers on which no job runs, starts, or is placed, by name."""
+    candidates: list[IdleHost] = []
     for host in compiled.maybe_idle:
         instance, since = host.instance, host.idle_since
-        if (
-            instance is not None
-            and since is not None
-            and since <= latest
-            and host.state is HostState.OPEN
-        ):
-            long_idle.append(
+        if instance is not None and since is not None and host.state is HostState.OPEN:
+            candidates.append(
                 IdleHost.model_construct(instance=instance, host=host.name, idle_since=since)
             )
-    if not long_idle:
-        return ()
+    if not candidates:
+        return []
     index = compiled.core.ground.hosts.index
-    busy = {index[use.name] for job in snapshot.running for use in job.hosts}
+    busy = {index[use.name] for job in compiled.snapshot.running for use in job.hosts}
     busy.update(claim.place for placed in placements for claim in placed.claims)
-    idle = [host for host in long_idle if index[host.host] not in busy]
-    return tuple(sorted(idle, key=lambda host: key_of_name(host.host)))
+    unused = [host for host in candidates if index[host.host] not in busy]
+    return sorted(unused, key=lambda host: key_of_name(host.host))
 
 
 def _idle_counts(

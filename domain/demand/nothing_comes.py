@@ -1,6 +1,6 @@
 """The catalog pass where nothing can come: every class is looked at once, however many jobs of it wait."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from xce.domain.demand.catalog_pass import Pass
@@ -8,7 +8,7 @@ from xce.domain.demand.impossible import Impossible
 from xce.domain.demand.sorting_out import OPTED_OUT, why_not_examined
 from xce.domain.demand.supply import Supply
 from xce.domain.demand.why_not import WhyNot
-from xce.domain.formats.snapshot import OrderMode, Snapshot
+from xce.domain.formats.snapshot import OrderMode
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.groups import Stretch
 
@@ -16,58 +16,48 @@ from xce.domain.scheduling.groups import Stretch
 class Told(NamedTuple):
     """Why the jobs of a stretch are not counted."""
 
-    stretch: Stretch
     text: str
-    is_impossible: bool
+    is_impossible: bool = False
 
 
 def told_of_all(
     compiled: Compiled, supply: Supply, never: Impossible, waiting: Sequence[Stretch]
 ) -> list[Told] | None:
-    """Return why no job is counted; None if some may be, or if more than the class of a job decides.
+    """Return why no job is counted, by stretch; None if some may be, or if more than the class of a job decides.
 
     Where nothing can come, a job finds what it found in phase 1. So the first of a class answers for all, and the state
     stays as it is.
     """
     snapshot = compiled.snapshot
-    candidates = [each for each in waiting if each.failure.on_resources or each.failure.is_behind]
-    if supply.has_any or not _is_by_class(snapshot, candidates):
+    if supply.has_any or any(queue.demand_threshold for queue in snapshot.queues):
         return None
-    told = [
-        Told(each, why_not_examined(each.failure), is_impossible=False)
-        for each in waiting
-        if not (each.failure.on_resources or each.failure.is_behind)
-    ]
     is_strict = snapshot.settings.order is OrderMode.STRICT
-    catalog = Pass(compiled.core, supply)
-    not_now = WhyNot(catalog, supply)
-    blocker: str | None = None
-    for each in candidates:
-        job_class, first = each.group.job_class, each.places[0].job
-        lacking = never.why(job_class) if first.provision else None
-        if lacking is not None:
-            text = lacking
-        elif blocker is not None:
-            text = f"behind job {blocker}"
-        elif not first.provision:
-            text = OPTED_OUT
-        else:
-            catalog.give_up(job_class)
-            text = not_now.why(job_class)
-        told.append(Told(each, text, is_impossible=lacking is not None))
-        if is_strict and blocker is None:
-            blocker = first.id
-    return told
-
-
-def _is_by_class(snapshot: Snapshot, candidates: Iterable[Stretch]) -> bool:
-    """Return whether neither how long jobs have waited nor how many they are decides, and none would do with less."""
-    jobs = 0
-    for each in candidates:
-        job_class = each.group.job_class
+    catalog: Pass | None = None
+    not_now: WhyNot | None = None
+    behind: Told | None = None
+    candidates = 0
+    told: list[Told] = []
+    for group, start, end, failure, _ in waiting:
+        if not (failure.on_resources or failure.is_behind):
+            told.append(Told(why_not_examined(failure)))
+            continue
+        job_class = group.job_class
         if job_class.most > job_class.least or job_class.outside:
-            return False
-        jobs += each.end - each.start
-    return jobs <= snapshot.settings.catalog_pass_cap and not any(
-        queue.demand_threshold for queue in snapshot.queues
-    )
+            return None
+        candidates += end - start
+        lacking = never.why(job_class) if group.is_for_sale else None
+        if lacking is not None:
+            told.append(Told(lacking, is_impossible=True))
+        elif behind is not None:
+            told.append(behind)
+        elif not group.is_for_sale:
+            told.append(Told(OPTED_OUT))
+        else:
+            if catalog is None or not_now is None:
+                catalog = Pass(compiled.core, supply)
+                not_now = WhyNot(catalog, supply)
+            catalog.give_up(job_class)
+            told.append(Told(not_now.why(job_class)))
+        if is_strict and behind is None:
+            behind = Told(f"behind job {group.places[start].job.id}")
+    return None if candidates > snapshot.settings.catalog_pass_cap else told

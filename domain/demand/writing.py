@@ -8,7 +8,7 @@ from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.solution import Solution
 from xce.domain.demand.sorting_out import Waiting
 from xce.domain.demand.supply import Supply
-from xce.domain.formats.building import built
+from xce.domain.formats.building import all_built, built
 from xce.domain.formats.session_result import (
     CountDemand,
     HostDemand,
@@ -68,17 +68,21 @@ class Writer:
                 values = {"templates": {name: 1}, "countable": {}, "in_flight": ()}
                 made[name] = built(Provisioning, values)
             alike.append(made[name])
+        rows: list[dict[str, str | int]] = []
+        targets: list[list[JobHosts]] = []
         metered = {job: bool(placements.metered(job)) for job in dict.fromkeys(placements.jobs)}
         for number, (name, job, place) in enumerate(
             zip(names, placements.jobs, placements.place_of, strict=True)
         ):
             new = place - first_new
             if new < 0 or metered[job] or number in more_of:
+                _append(targets, rows)
                 self._add(name, number + 1, placements[number])
                 continue
-            part = {"job": name, "order": number + 1, "hosts": 1}
-            lists[new].append(built(JobHosts, part))
+            rows.append({"job": name, "order": number + 1, "hosts": 1})
+            targets.append(lists[new])
             provisioning[name] = alike[new]
+        _append(targets, rows)
 
     def _add(self, job: str, place: int, placed: Placed) -> None:
         templates, in_flight = self._hosts(placed)
@@ -178,9 +182,18 @@ class Writer:
         return tuple(runs)
 
 
+def _append(targets: list[list[JobHosts]], rows: list[dict[str, str | int]]) -> None:
+    """Append what rows say to their targets, and begin anew."""
+    for target, made in zip(targets, all_built(JobHosts, rows), strict=True):
+        target.append(made)
+    targets.clear()
+    rows.clear()
+
+
 def whys(waiting: Sequence[Waiting], listed: Iterable[tuple[int, str]]) -> tuple[JobWhy, ...]:
     """Return jobs by their place among the waiting ones, each with the reason."""
-    return tuple([built(JobWhy, {"job": waiting[at][0].id, "why": why}) for at, why in listed])
+    rows = [{"job": waiting[at][0].id, "why": why} for at, why in listed]
+    return tuple(all_built(JobWhy, rows))
 
 
 def by_name(amounts: Mapping[str, int]) -> dict[str, int]:

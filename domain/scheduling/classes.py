@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from xce.domain.cluster.limits import HOSTS, JOBS, Meter, Meters
-from xce.domain.cluster.requests import Request, Wanted
+from xce.domain.cluster.requests import Amounts, Request, Wanted
 from xce.domain.cluster.state import Ground, Scope
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ class JobClass:
     """
 
     __slots__ = (
-        "allocator", "alternatives", "array", "exclusive", "least", "meters", "most", "outside", "placed", "project",
-        "queue", "run_limit", "unknown", "user", "wanted",
+        "_least_amounts", "allocator", "alternatives", "array", "exclusive", "least", "meters", "most", "outside", "placed",
+        "project", "queue", "run_limit", "unknown", "user", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -196,6 +196,7 @@ class JobClass:
         self.least = least
         self.most = most
         self.unknown = wanted.unknown
+        self._least_amounts: tuple[Amounts | None] | None = None
         self.meters = ground.meters.of_job(user, project, queue, array)
         self.placed = tuple(m for m in self.meters if m.rule is not None and m.rule.placed)
         self.outside = any(user not in guarantee.members for guarantee in ground.guarantees)
@@ -220,6 +221,26 @@ class JobClass:
             )
             for place, requests in enumerate(wanted.alternatives)
         )
+
+    def least_amounts(self) -> Amounts | None:
+        """Return what it takes of hosts at the very least; None where meters or alternatives have a say too."""
+        if self._least_amounts is None:
+            self._least_amounts = (self._sum_at_least(),)
+        return self._least_amounts[0]
+
+    def _sum_at_least(self) -> Amounts | None:
+        if len(self.alternatives) != 1 or self.outside:
+            return None
+        amounts: dict[str, int] = {}
+        for part in self.alternatives[0].parts:
+            if part.fixed or part.allocator is not None:
+                return None
+            request = part.request
+            tasks = part.tasks or self.least
+            for times, table in ((tasks, request.task), (1, request.host), (1, request.job)):
+                for name, amount in table:
+                    amounts[name] = amounts.get(name, 0) + amount * times
+        return tuple(amounts.items())
 
     def only(self, alternative: Alternative) -> "JobClass":
         """Return the same class with one alternative and no other."""

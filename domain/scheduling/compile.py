@@ -227,7 +227,7 @@ def _classes(
         if job.id in running_ids:
             classes.append(None)
             continue
-        key = likeness.of(class_key(job, wanted))
+        key = likeness.key(job, wanted)
         found = known.get(key)
         if found is None:
             found = known[key] = class_of(ground, key, allocators)
@@ -269,6 +269,14 @@ class Likeness:
 
     def __hash__(self) -> int:
         return hash((self.has_limits, self.owners, self.is_timed))
+
+    def key(self, job: PendingJob, wanted: Wanted) -> ClassKey:
+        """Return the key of a job without what decides nothing."""
+        if self.has_limits or self.owners or self.is_timed or wanted.takes_shared:
+            return self.of(class_key(job, wanted))
+        tasks = job.tasks
+        most = tasks.min if tasks.max is None else tasks.max
+        return (wanted, "", "", "", None, tasks.min, most, job.exclusive, None, job.allocator)
 
     def of(self, key: ClassKey) -> ClassKey:
         """Return the key without what decides nothing."""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import HOSTS
 from xce.domain.cluster.state import State
+from xce.domain.formats.building import built
 from xce.domain.formats.session_result import Reason, ReasonKind, ReasonSet
 from xce.domain.scheduling import details
 from xce.domain.scheduling.classes import JobClass, Part
@@ -308,16 +309,15 @@ class Publisher:
                 is_limit = kind is ReasonKind.LIMIT
                 if kind is ReasonKind.NO_RESOURCE and name is not None and places is not None:
                     detail = details.short_hosts(self._core, name, places)
-                reasons.append(
-                    Reason.model_construct(
-                        kind=kind,
-                        resource=None if is_limit else name,
-                        hosts=hosts,
-                        limit=name if is_limit else None,
-                        detail=detail,
-                    )
-                )
-            made.append(ReasonSet.model_construct(id=number, reasons=tuple(reasons)))
+                values = {
+                    "kind": kind,
+                    "resource": None if is_limit else name,
+                    "hosts": hosts,
+                    "limit": name if is_limit else None,
+                    "detail": detail,
+                }
+                reasons.append(built(Reason, values))
+            made.append(built(ReasonSet, {"id": number, "reasons": tuple(reasons)}))
         return tuple(made)
 
 

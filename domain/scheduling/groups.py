@@ -67,16 +67,30 @@ class Group:
     """Jobs that are equal in everything that a session looks at.
 
     Attributes:
+        may_stop: whether something about its jobs themselves may stop them.
+        is_for_sale: whether something may be bought for them.
         known_class: their class on the present ground, once a session asks for it.
         places: in job order.
         said: main reason and reasons that ``Place.pending`` has of all but those of ``unsaid``.
         told: the text that ``Place.why`` has of all but those of ``untold``.
     """
 
-    __slots__ = ("key", "known_class", "places", "said", "told", "unsaid", "untold")
+    __slots__ = (
+        "is_for_sale",
+        "key",
+        "known_class",
+        "may_stop",
+        "places",
+        "said",
+        "told",
+        "unsaid",
+        "untold",
+    )
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
+        class_key, held, waits_for, self.is_for_sale, _ = key
+        self.may_stop = held or bool(waits_for) or bool(class_key[0].unknown)
         self.known_class: JobClass | None = None
         self.places: list[Place] = []
         self.said: tuple[ReasonKind, int] | None = None
@@ -126,11 +140,6 @@ class Stretch(NamedTuple):
     is_all: bool = True
 
     @property
-    def order(self) -> Order:
-        """Return where its first job stands."""
-        return self.group.places[self.start].order
-
-    @property
     def places(self) -> Sequence[Place]:
         """Return its jobs."""
         places = self.group.places
@@ -146,19 +155,66 @@ class PhaseOne(NamedTuple):
     waiting: list[Stretch]
 
 
+class Free:
+    """What is free of each resource on all hosts together, and which jobs it is plainly too little for."""
+
+    __slots__ = ("_amounts", "_core")
+
+    def __init__(self, core: State, amounts: dict[str, int]) -> None:
+        """Begin with at least what all hosts together have; it owns the amounts."""
+        self._core = core
+        self._amounts = amounts
+
+    def take(self, placed: Placed) -> None:
+        """Take what a job was given."""
+        amounts = self._amounts
+        for claim in placed.claims:
+            for name, amount in claim.amounts:
+                amounts[name] = amounts.get(name, 0) - amount
+
+    def failure(self, job: JobClass) -> Failure | None:
+        """Return the failure of a job for which all hosts together have too little; None: it is to be tried."""
+        least = job.least_amounts()
+        if least is None:
+            return None
+        amounts = self._amounts
+        for name, amount in least:
+            if amount > amounts.get(name, 0):
+                break
+        else:
+            return None
+        # The first part that fails is the one of which the reasons are told.
+        if len(job.alternatives[0].parts) > 1:
+            return None
+        (part,) = job.alternatives[0].parts
+        if not self._core.view(part.scope).hosts:
+            return None
+        return Failure((), ((part, part.tasks or job.least),), on_resources=True)
+
+
 def try_groups(
-    core: State, groups: Iterable[Group], here: Container[str], *, is_strict: bool
+    core: State,
+    groups: Iterable[Group],
+    here: Container[str],
+    free: Free | None,
+    *,
+    is_strict: bool,
 ) -> PhaseOne:
     """Try every pending job in order; the same as one by one. There are no guarantees.
 
-    ``here``: ids of the jobs that are still here.
+    Args:
+        core: the state at the start.
+        groups: all pending jobs.
+        here: ids of the jobs that are still here.
+        free: what is free, if it is known.
+        is_strict: whether the first job that fails on resources holds back all behind it.
     """
     started: list[tuple[Place, Placed]] = []
     waiting: list[Stretch] = []
     failed = Unsatisfiable()
     heap: list[tuple[Order, int, Group]] = []
     for group in groups:
-        stop = _stop(group, here)
+        stop = _stop(group, here) if group.may_stop else None
         if stop is None:
             heap.append((group.places[0].order, 0, group))
         else:
@@ -169,10 +225,16 @@ def try_groups(
         _, at, group = heap[0]
         job_class = group.job_class
         failure = failed.known(job_class)
+        if failure is None and free is not None:
+            failure = free.failure(job_class)
+            if failure is not None:
+                failure = failed.first(job_class, failure)
         if failure is None:
             placed = start(core, job_class)
             if isinstance(placed, Placed):
                 started.append((group.places[at], placed))
+                if free is not None:
+                    free.take(placed)
                 at += 1
                 if at < len(group.places):
                     heapreplace(heap, (group.places[at].order, at, group))
@@ -190,8 +252,12 @@ def try_groups(
             waiting += _all_behind(core, group.places[at], ahead, rest)
             break
         waiting.append(Stretch(group, at, len(group.places), failure))
-    waiting.sort(key=_ORDER)
+    waiting.sort(key=_first_order)
     return PhaseOne(started, waiting)
+
+
+def _first_order(stretch: Stretch) -> Order:
+    return stretch.group.places[stretch.start].order
 
 
 def _all_behind(
@@ -210,26 +276,24 @@ def _all_behind(
     """
     order = behind(blocker.job.id)
     known: dict[JobClass, Failure] = {}
-
-    def failure_of(job: JobClass) -> Failure:
-        if job not in known:
-            known[job] = stands_behind(core, job, order)
-        return known[job]
-
     all_behind = [*rest]
     for group, stretch in ahead:
         end = bisect_left(group.places, blocker.order, key=_ORDER)
         yield stretch._replace(end=end, is_all=end == len(group.places))
         all_behind.append((group, end, False))
     for group, at, is_all in all_behind:
-        if at < len(group.places):
-            yield Stretch(group, at, len(group.places), failure_of(group.job_class), is_all=is_all)
+        end = len(group.places)
+        if at < end:
+            failure, job_class = order, group.job_class
+            if job_class.meters or job_class.outside:
+                if job_class not in known:
+                    known[job_class] = stands_behind(core, job_class, order)
+                failure = known[job_class]
+            yield Stretch(group, at, end, failure, is_all)
 
 
 def _stop(group: Group, here: Container[str]) -> Failure | None:
     first, unknown = group.first, group.job_class.unknown
-    if not (first.held or first.waits_for or unknown):
-        return None
     return stopped(
         held=first.held,
         waits_for=[name for name in first.waits_for if name in here],

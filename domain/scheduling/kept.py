@@ -261,7 +261,8 @@ class Scheduler:
         if self._guarantees or self._both:
             result = run_compiled(self._compiled(one_by_one=True), trace=trace)
         else:
-            result = self._result.run(self._compiled(one_by_one=False), trace=trace)
+            compiled = self._compiled(one_by_one=False)
+            result = self._result.run(compiled, self._kept.all_free(), trace=trace)
         self._last = _Last(result, snapshot, self._kept.maybe_idle, trace=trace)
         return result
 

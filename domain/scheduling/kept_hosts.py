@@ -30,6 +30,7 @@ class KeptHosts:
     """
 
     __slots__ = (
+        "_all_free",
         "_busy",
         "_exclusive",
         "_free",
@@ -47,6 +48,7 @@ class KeptHosts:
         self._free: dict[str, list[int]] = {
             name: column[:] for name, column in self.ordered.totals.items()
         }
+        self._all_free: dict[str, int] = {name: sum(each) for name, each in self._free.items()}
         self._short: set[tuple[str, int]] = set()
         self._busy: set[int] = set()
         self._exclusive: Counter[int] = Counter()
@@ -84,6 +86,7 @@ class KeptHosts:
 
     def _count(self, job: RunningJob, times: int) -> None:
         index, free, short, jobs = self.ordered.index, self._free, self._short, self.jobs
+        all_free = self._all_free
         for use in job.hosts:
             place = index[use.name]
             jobs[place] += times
@@ -100,10 +103,15 @@ class KeptHosts:
                 if column is None:
                     column = free[name] = [0] * len(jobs)
                 column[place] -= times * amount
+                all_free[name] = all_free.get(name, 0) - times * amount
                 if column[place] < 0:
                     short.add((name, place))
                 elif short:
                     short.discard((name, place))
+
+    def all_free(self) -> dict[str, int] | None:
+        """Return what is free on all hosts together, a copy; None where more is used of one than there is."""
+        return None if self._short else self._all_free.copy()
 
     def state(
         self, ground: Ground, placed: PlacedUse, granted: list[int], warnings: list[str]

@@ -1,20 +1,24 @@
 """The result of a session on groups of waiting jobs: what is written of a job is kept until something else is said of its group."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from xce.domain.demand.idle import idle_supply
 from xce.domain.demand.impossible import Impossible
 from xce.domain.demand.nothing_comes import Told, told_of_all
 from xce.domain.demand.sorting_out import Waiting
 from xce.domain.demand.supply import Supply
-from xce.domain.formats.building import built
+from xce.domain.formats.building import all_built, built
 from xce.domain.formats.session_result import Demand, JobWhy, Pending, ReasonKind, SessionResult
 from xce.domain.formats.snapshot import OrderMode
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.explain import Failure, Publisher
-from xce.domain.scheduling.groups import PhaseOne, Place, Stretch, try_groups
+from xce.domain.scheduling.groups import Free, PhaseOne, Place, Stretch, try_groups
 from xce.domain.scheduling.kept_queue import KeptQueue
 from xce.domain.scheduling.session import allocations_of, result_of
+from xce.domain.scheduling.trace import Trace
+
+_NO_DEMAND: Final = dict(Demand())
 
 
 class KeptResult:
@@ -28,19 +32,23 @@ class KeptResult:
         self._pending: tuple[Pending, ...] = ()
         self._not_counted: tuple[JobWhy, ...] = ()
 
-    def run(self, compiled: Compiled, *, trace: bool) -> SessionResult:
-        """Return the result of a session; the snapshot has no guarantees, and no pending job of it runs."""
+    def run(self, compiled: Compiled, free: dict[str, int] | None, *, trace: bool) -> SessionResult:
+        """Return the result of a session; the snapshot has no guarantees, and no pending job of it runs.
+
+        ``free``: what all hosts together have free, if it is known; it may be changed.
+        """
         found = try_groups(
             compiled.core,
             self._queue.groups,
             compiled.ids,
+            None if free is None else Free(compiled.core, free),
             is_strict=compiled.snapshot.settings.order is OrderMode.STRICT,
         )
-        told = None if trace else self._told(compiled, found)
+        told = self._told(compiled, found)
         if told is None:
             started = [(place.job, placed) for place, placed in found.started]
             return result_of(compiled, started, self._one_by_one(found), trace=trace)
-        return self._written(compiled, found, told)
+        return self._written(compiled, found, told, trace=trace)
 
     def _told(self, compiled: Compiled, found: PhaseOne) -> list[Told] | None:
         supply = Supply(compiled)
@@ -61,34 +69,53 @@ class KeptResult:
             if place.group is not None and place in failures
         ]
 
-    def _written(self, compiled: Compiled, found: PhaseOne, told: Sequence[Told]) -> SessionResult:
+    def _written(
+        self, compiled: Compiled, found: PhaseOne, told: Sequence[Told], *, trace: bool
+    ) -> SessionResult:
         core = compiled.core
         publisher = Publisher(core)
-        said = [publisher.publish(each.failure, each.group.job_class) for each in found.waiting]
-        sets = publisher.sets()
         is_other = self._seen != self._queue.changes or bool(found.started)
-        for stretch, (reason, number) in zip(found.waiting, said, strict=True):
-            is_other |= _say(stretch, reason, number)
-        for each in told:
-            is_other |= _tell(each)
-        impossible = [place for each in told if each.is_impossible for place in each.stretch.places]
+        impossible: list[Place] = []
+        for stretch, each in zip(found.waiting, told, strict=True):
+            failure = stretch.failure
+            said = failure.set_id or publisher.publish(failure, stretch.group.job_class)
+            is_other |= say(stretch, said)
+            is_other |= tell(stretch, each.text)
+            if each.is_impossible:
+                impossible += stretch.places
+        sets = publisher.sets()
         if is_other or impossible:
             self._write(found, impossible)
-        return SessionResult.model_construct(
-            format="xce.session/1",
-            position=compiled.snapshot.position,
-            allocations=allocations_of(
-                core, [(place.job, placed) for place, placed in found.started]
-            ),
-            reason_sets=sets,
-            pending=self._pending,
-            demand=Demand.model_construct(
-                impossible=_whys(sorted(impossible, key=lambda place: place.order)),
-                not_counted=self._not_counted,
-            ),
-            idle=idle_supply(compiled, [placed for _, placed in found.started], ()),
-            warnings=tuple(compiled.warnings),
-            trace=None,
+        demand = built(
+            Demand,
+            {
+                **_NO_DEMAND,
+                "impossible": whys_of(sorted(impossible, key=lambda place: place.order)),
+                "not_counted": self._not_counted,
+            },
+        )
+        started = [(place.job, placed) for place, placed in found.started]
+        allocations = allocations_of(core, started) if started else ()
+        recorder = None
+        if trace:
+            waiting = self._one_by_one(found)
+            recorder = Trace(core)
+            recorder.started(allocations)
+            recorder.waiting(waiting)
+            recorder.catalog(demand, {}, [job for job, _, _ in waiting])
+        return built(
+            SessionResult,
+            {
+                "format": "xce.session/1",
+                "position": compiled.snapshot.position,
+                "allocations": allocations,
+                "reason_sets": sets,
+                "pending": self._pending,
+                "demand": demand,
+                "idle": idle_supply(compiled, [placed for _, placed in started], ()),
+                "warnings": tuple(compiled.warnings),
+                "trace": None if recorder is None else recorder.lines,
+            },
         )
 
     def _write(self, found: PhaseOne, impossible: Sequence[Place]) -> None:
@@ -99,12 +126,12 @@ class KeptResult:
                 place.group.unsaid.append(place)
                 place.group.untold.append(place)
         places = self._queue.places
-        self._pending = tuple([known for each in places if (known := each.pending) is not None])
+        self._pending = pending_of(places)
         others: Sequence[Place] = places
         if impossible:
             gone = set(impossible)
             others = [place for place in places if place not in gone]
-        self._not_counted = _whys(others)
+        self._not_counted = whys_of(others)
         self._seen = -1 if found.started or impossible else self._queue.changes
 
 
@@ -132,17 +159,25 @@ def _totals(compiled: Compiled) -> list[int]:
     return [pool.total for pool in compiled.snapshot.shared]
 
 
-def _whys(places: Sequence[Place]) -> tuple[JobWhy, ...]:
+def pending_of(places: Sequence[Place]) -> tuple[Pending, ...]:
+    """Return what is written of the jobs that wait."""
+    return tuple([pending for place in places if (pending := place.pending) is not None])
+
+
+def whys_of(places: Sequence[Place]) -> tuple[JobWhy, ...]:
+    """Return why jobs are not counted, or are impossible."""
     return tuple([why for place in places if (why := place.why) is not None])
 
 
-def _say(stretch: Stretch, reason: ReasonKind, number: int) -> bool:
+def say(stretch: Stretch, said: tuple[ReasonKind, int]) -> bool:
     """Write reason and reasons of the jobs of a stretch; return whether anything was written."""
     group = stretch.group
+    reason, number = said
     places: Sequence[Place]
     if stretch.is_all:
-        said = (reason, number)
         places = group.unsaid if group.said == said else group.places
+        if not places:
+            return False
         group.said = said
         group.unsaid = []
     else:
@@ -154,27 +189,29 @@ def _say(stretch: Stretch, reason: ReasonKind, number: int) -> bool:
             or known.reasons != number
             or known.reason is not reason
         ]
-    for place in places:
-        values = {"job": place.job.id, "reason": reason, "reasons": number}
-        place.pending = built(Pending, {**values, "provisioning": None, "expanded": None})
+    more = {"reason": reason, "reasons": number, "provisioning": None, "expanded": None}
+    made = all_built(Pending, [{"job": place.job.id, **more} for place in places])
+    for place, pending in zip(places, made, strict=True):
+        place.pending = pending
     return bool(places)
 
 
-def _tell(told: Told) -> bool:
+def tell(stretch: Stretch, text: str) -> bool:
     """Write why the jobs of a stretch are not counted; return whether anything was written."""
-    group, text = told.stretch.group, told.text
+    group = stretch.group
     places: Sequence[Place]
-    if told.stretch.is_all:
+    if stretch.is_all:
         places = group.untold if group.told == text else group.places
+        if not places:
+            return False
         group.told = text
         group.untold = []
     else:
         group.told = None
         places = [
-            place
-            for place in told.stretch.places
-            if (known := place.why) is None or known.why != text
+            place for place in stretch.places if (known := place.why) is None or known.why != text
         ]
-    for place in places:
-        place.why = built(JobWhy, {"job": place.job.id, "why": text})
+    made = all_built(JobWhy, [{"job": place.job.id, "why": text} for place in places])
+    for place, why in zip(places, made, strict=True):
+        place.why = why
     return bool(places)

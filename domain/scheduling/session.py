@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 from xce.domain.cluster.state import State
 from xce.domain.demand.finalise import Finalised, finalise
 from xce.domain.demand.idle import idle_supply
-from xce.domain.formats.building import built
+from xce.domain.formats.building import all_built, built
 from xce.domain.formats.session_result import (
     Allocation,
     Pending,
@@ -167,18 +167,14 @@ def _pending(
     waiting: Sequence[Waiting], published: Sequence[tuple[ReasonKind, int]], final: Finalised
 ) -> tuple[Pending, ...]:
     provisioning = final.provisioning
-    return tuple(
-        [
-            built(
-                Pending,
-                {
-                    "job": job.id,
-                    "reason": reason,
-                    "reasons": number,
-                    "provisioning": provisioning.get(job.id),
-                    "expanded": None,
-                },
-            )
-            for (job, _, _), (reason, number) in zip(waiting, published, strict=True)
-        ]
-    )
+    rows = [
+        {
+            "job": job.id,
+            "reason": reason,
+            "reasons": number,
+            "provisioning": provisioning.get(job.id),
+            "expanded": None,
+        }
+        for (job, _, _), (reason, number) in zip(waiting, published, strict=True)
+    ]
+    return tuple(all_built(Pending, rows))

@@ -42,16 +42,23 @@ class Trace:
 
     def waiting(self, waiting: Iterable[tuple[PendingJob, JobClass, Failure]]) -> None:
         """Describe the jobs that wait: what stopped them, and on which hosts."""
+        texts: dict[Failure, list[str]] = {}
         for job, job_class, failure in waiting:
-            for found in failure.early:
-                said = "" if found.detail is None else f" ({found.detail})"
-                self._lines.append(f"job {job.id}: {_stop(found.kind, found.name)}{said}")
-            for part in failure.unselected:
-                self._lines += [f"job {job.id}: {text}" for text in self._unselected(part)]
-            for part, tasks in failure.late:
-                self._lines += [
-                    f"job {job.id}: {text}" for text in self._part(job_class, part, tasks)
-                ]
+            known = texts.get(failure)
+            if known is None:
+                known = texts[failure] = self._texts(job_class, failure)
+            self._lines += [f"job {job.id}: {text}" for text in known]
+
+    def _texts(self, job_class: JobClass, failure: Failure) -> list[str]:
+        texts: list[str] = []
+        for found in failure.early:
+            said = "" if found.detail is None else f" ({found.detail})"
+            texts.append(f"{_stop(found.kind, found.name)}{said}")
+        for part in failure.unselected:
+            texts += self._unselected(part)
+        for part, tasks in failure.late:
+            texts += self._part(job_class, part, tasks)
+        return texts
 
     def catalog(
         self, demand: Demand, provisioning: Mapping[str, Provisioning], jobs: Iterable[PendingJob]

@@ -17,8 +17,10 @@ def whole_wants(snapshot: Snapshot, result: SessionResult) -> dict[str, int]:
 
     A session says what is missing; a need is all of it. Of several alternatives of a job the largest counts.
     """
+    if not snapshot.shared:
+        return {}
     counted = {entry.job for entry in result.pending if entry.provisioning is not None}
-    if not counted or not snapshot.shared:
+    if not counted:
         return {}
     reader = reader_of(snapshot.settings.units, (shared.name for shared in snapshot.shared))
     wants: dict[str, int] = {}

@@ -93,6 +93,16 @@ class KeptSessions(RuleBasedStateMachine):
         )
         self.go_on(pending=(*self.snapshot.pending, again))
 
+    @rule(data=st.data(), held=st.booleans())
+    def equal_jobs_of_several_users_come(self, data: st.DataObject, held: bool) -> None:
+        job = data.draw(st.sampled_from(self.other.pending))
+        more: list[PendingJob] = []
+        for user in ("u1", "u2", "u1", "u3"):
+            self.count += 1
+            changes = {"id": f"{job.id}.{self.count}", "user": user, "held": held}
+            more.append(job.model_copy(update=changes))
+        self.go_on(pending=(*self.snapshot.pending, *more))
+
     @rule()
     def everything_that_was_placed_starts(self) -> None:
         jobs = {job.id: job for job in self.snapshot.pending}
@@ -234,6 +244,11 @@ class KeptSessions(RuleBasedStateMachine):
         except InputError:
             return
         raise AssertionError("it was taken")
+
+    @rule()
+    def a_session_is_traced(self) -> None:
+        traced = self.scheduler.run(trace=True)
+        assert traced.to_json() == run_session(self.snapshot, trace=True).to_json()
 
     @invariant()
     def a_kept_session_is_a_fresh_one(self) -> None:
