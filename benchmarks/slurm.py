@@ -1,8 +1,8 @@
-"""What reading a large Slurm costs: ``python -m benchmarks.slurm [--jobs N] [--nodes N] [--json]``.
+"""What reading a large Slurm costs: ``python -m benchmarks.slurm [--jobs N] [--nodes N] [--newer] [--json]``.
 
 The JSON that squeue and sinfo of Slurm 22.05 print, field for field, of 20,000 jobs that wait and 500 full nodes, is read and computed: decoded,
 checked, made a snapshot, and put through a session with a catalog. CPU seconds of this process, the best of several; the commands themselves
-run in processes of their own.
+run in processes of their own. ``--newer``: as 25.05 prints them, twice as long: each number in an object of its own.
 """
 
 import argparse
@@ -83,15 +83,17 @@ class Measured:
 class Printed:
     """Commands that print what was made before; JSON in the layout of squeue."""
 
-    def __init__(self, jobs: int, nodes: int) -> None:
+    def __init__(self, jobs: int, nodes: int, *, newer: bool = False) -> None:
         running = [running_job(number) for number in range(nodes)]
         waiting = [waiting_job(nodes + number) for number in range(jobs)]
         made = [node(number) for number in range(nodes)]
         self._of: dict[str, bytes] = {
-            "squeue": _document("jobs", running + waiting),
-            "sinfo": _document("nodes", made),
-            "config": b"ClusterName = ca\nSLURM_VERSION = 22.05.8\nSelectTypeParameters = CR_CORE_MEMORY\n"
-            b"AccountingStorageEnforce = associations,limits,qos\n",
+            "squeue": _document("jobs", running + waiting, newer=newer),
+            "sinfo": _document("nodes", made, newer=False),
+            "node": _document("nodes", made, newer=newer),
+            "config": b"ClusterName = ca\nSLURM_VERSION = %s\nSelectTypeParameters = CR_CORE_MEMORY\n"
+            b"AccountingStorageEnforce = associations,limits,qos\n"
+            % (b"25.05.3" if newer else b"22.05.8"),
             "partition": b"PartitionName=main QoS=N/A DefaultTime=NONE MaxTime=UNLIMITED PriorityTier=1 OverSubscribe=NO "
             b"Nodes=n[0-499] State=UP\n",
             "lic": b"LicenseName=sim@srv Total=100 Used=0 Free=100 Reserved=0 Remote=yes\n",
@@ -110,8 +112,43 @@ class Printed:
         return next(text for word, text in self._of.items() if word in command)
 
 
-def _document(name: str, entries: list[dict[str, Any]]) -> bytes:
+def _document(name: str, entries: list[dict[str, Any]], *, newer: bool) -> bytes:
+    if newer:
+        entries = [_as_25_05(one) for one in entries]
     return json.dumps({"meta": _META, "errors": [], name: entries}, indent=2).encode()
+
+
+def _as_25_05(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as 25.05 writes it."""
+    found = {name: _wrapped(value) for name, value in record.items()}
+    for name in ("job_state", "state"):
+        if name in record:
+            found[name] = [record[name].upper()]
+    for name in ("cpus", "alloc_cpus", "alloc_memory", "real_memory", "threads", "weight"):
+        if "architecture" in record:
+            found[name] = record[name]
+    if "architecture" in record:
+        found["features"] = found["active_features"] = [record["features"]]
+    elif "job_resources" in record:
+        (place,) = record["job_resources"]["allocated_nodes"]
+        cores = [{"index": n, "status": ["ALLOCATED"]} for n in range(8)]
+        one = {
+            "index": 0, "name": place["nodename"], "cpus": {"count": 16, "used": 0},
+            "memory": {"used": 0, "allocated": place["memory_allocated"]},
+            "sockets": [{"index": n, "cores": cores} for n in range(2)],
+        }  # fmt: skip
+        found["job_resources"] = {"nodes": {"count": 1, "list": place["nodename"], "allocation": [one]}}  # fmt: skip
+    else:
+        found["job_resources"] = {}
+    found["shared"] = []
+    return found
+
+
+def _wrapped(value: object) -> object:
+    """Return a number, or that there is none, in its object; anything else as it is."""
+    if value is None or type(value) is int:
+        return {"set": value is not None, "infinite": False, "number": value or 0}
+    return value
 
 
 def waiting_job(number: int) -> dict[str, Any]:
@@ -186,9 +223,9 @@ def with_catalog(snapshot: Snapshot) -> Snapshot:
     return snapshot.model_copy(update={"catalog": Catalog(templates=templates)})
 
 
-def measure(jobs: int, nodes: int) -> Measured:
+def measure(jobs: int, nodes: int, *, newer: bool = False) -> Measured:
     """Measure one size; the best of several rounds."""
-    printed = Printed(jobs, nodes)
+    printed = Printed(jobs, nodes, newer=newer)
     best: Measured | None = None
     for _ in range(ROUNDS):
         reader = Reader(printed)
@@ -222,9 +259,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=20_000, help="that wait")
     parser.add_argument("--nodes", type=int, default=500, help="all full")
+    parser.add_argument("--newer", action="store_true", help="as 25.05 prints them")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     chosen = parser.parse_args()
-    found = measure(chosen.jobs, chosen.nodes)
+    found = measure(chosen.jobs, chosen.nodes, newer=chosen.newer)
     if chosen.json:
         print(json.dumps(asdict(found), indent=1))
         return
