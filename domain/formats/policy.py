@@ -246,6 +246,15 @@ class StandingMinimum(Window):
     )
 
 
+class SpareHosts(Window):
+    """Hosts of a template without a job that are kept ready while a window holds."""
+
+    template: Name
+    hosts: Annotated[Count, Field(le=1_000_000)] = Field(
+        description="what is on its way counts; the largest of several that hold is what counts"
+    )
+
+
 class SpotShare(Format):
     """How much of what one template could serve may be of it: the rest is asked as another one, and all of it while it is refused."""
 
@@ -316,6 +325,9 @@ class PolicySettings(Format):
     )
     standing: tuple[StandingMinimum, ...] = Field(
         default=(), description="hosts that are there whether jobs want them or not"
+    )
+    spare: tuple[SpareHosts, ...] = Field(
+        default=(), description="hosts without a job that are kept ready for the next ones"
     )
     spot: tuple[SpotShare, ...] = Field(
         default=(), description="how much may be of templates that are taken back at any moment"

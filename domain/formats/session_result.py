@@ -175,6 +175,10 @@ class Idle(Format):
 
     hosts: tuple[IdleHost, ...] = ()
     counts: tuple[IdleCount, ...] = ()
+    unused: tuple[Name, ...] | None = Field(
+        default=None,
+        description="instances of all open hosts without a job, for however short a time; null: unknown",
+    )
 
 
 class SessionResult(Format):

@@ -220,7 +220,7 @@ def _why_ask(offer: Offer, want: Want, offers: list[Offer], place: int, project:
     if want.asked_since:
         text += f", {want.asked_since} asked since"
     if want.standing:
-        text += f", {want.standing} of them by a standing minimum"
+        text += f", {want.standing} of them {'as spare hosts' if want.spare else 'by a standing minimum'}"
     text += f"; {offer.asked}{_for(project)} from {offer.provider.name}, {_why_this_one(offer, offers, place)}"
     if offer.surplus:
         text += (

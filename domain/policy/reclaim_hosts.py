@@ -9,7 +9,7 @@ from xce.domain.formats.provider import Billing, ProviderDescription
 from xce.domain.formats.session_result import IdleHost
 from xce.domain.policy import billing, money
 from xce.domain.policy.lines import line_id
-from xce.domain.policy.standing import not_needed
+from xce.domain.policy.standing import minimums, not_needed
 from xce.domain.policy.times import clock, later
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
@@ -63,6 +63,8 @@ def _keep_minimums(
             if not going[key]:
                 del going[key]
             why = f"a standing minimum of {template} holds now"
+            if template not in minimums(inputs):
+                why = f"spare hosts of {template} are kept now"
             staying.setdefault((*key, why), []).append(entry)
 
 

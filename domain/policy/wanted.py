@@ -14,7 +14,7 @@ from xce.domain.formats.session_result import Demand
 from xce.domain.formats.snapshot import DEFAULT_PROJECT
 from xce.domain.policy import facts, spot
 from xce.domain.policy.lines import line_id
-from xce.domain.policy.standing import missing
+from xce.domain.policy.standing import minimums, missing
 from xce.domain.values import natural_key
 
 
@@ -38,13 +38,14 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The demand for one item: how much, how much of it was asked since, and how much no job wants."""
+    """The demand for one item: how much, how much of it was asked since, and how much no job wants; ``spare``: as spare hosts."""
 
     kind: Kind
     item: str
     amount: int
     asked_since: int
     standing: int = 0
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ def _standing(inputs: PolicyInput, items: dict[tuple[Kind, str], Want]) -> Itera
     for template, rest in missing(inputs, still_wanted).items():
         key = Kind.HOST, template
         before = items.get(key, Want(*key, 0, 0))
-        items[key] = Want(*key, before.amount + rest, before.asked_since, rest)
+        is_spare = template not in minimums(inputs)
+        items[key] = Want(*key, before.amount + rest, before.asked_since, rest, is_spare)
         yield Lot(*key, rest, len(inputs.demand.hosts) + len(items), ())
 
 

@@ -15,14 +15,18 @@ def reference_idle(
     started, counted = list(started), list(counted)
     busy = {use.name for job in snapshot.running for use in job.hosts}
     busy |= {part.host for holding in (*started, *counted) for part in holding.parts}
-    hosts = [
+    unused = [
         IdleHost(instance=host.instance, host=host.name, idle_since=host.idle_since)
         for host in sorted(snapshot.hosts, key=lambda host: natural_key(host.name))
         if host.instance is not None
         and host.state is HostState.OPEN
         and host.idle_since is not None
-        and snapshot.now - host.idle_since >= snapshot.settings.idle_host_after
         and host.name not in busy
+    ]
+    hosts = [
+        host
+        for host in unused
+        if snapshot.now - host.idle_since >= snapshot.settings.idle_host_after
     ]
     counts: list[IdleCount] = []
     for shared in sorted(snapshot.shared, key=lambda shared: natural_key(shared.name)):
@@ -36,4 +40,8 @@ def reference_idle(
         amount = min(max(0, spare), shared.borrowed)
         if amount > 0:
             counts.append(IdleCount(name=shared.name, amount=amount))
-    return Idle(hosts=tuple(hosts), counts=tuple(counts))
+    return Idle(
+        hosts=tuple(hosts),
+        counts=tuple(counts),
+        unused=tuple(host.instance for host in unused),
+    )
