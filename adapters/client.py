@@ -52,6 +52,7 @@ from xce.domain.formats.rest import (
     GrantPage,
     HostAnswer,
     InstancePage,
+    JobEntry,
     JoinReport,
     LeaseEntry,
     LeasePage,
@@ -280,6 +281,10 @@ class Client:
     def request(self, name: str) -> RequestEntry:
         """Return one request."""
         return self._get(f"/v1/requests/{quote(name)}", RequestEntry)
+
+    def job(self, name: str) -> JobEntry:
+        """Return what was asked for one job."""
+        return self._get(f"/v1/jobs/{quote(name)}", JobEntry)
 
     def instances(self) -> Iterator[InstanceEntry]:
         """Yield the instances that exist."""

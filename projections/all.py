@@ -13,6 +13,7 @@ from xce.projections.catalog import LiveCatalog
 from xce.projections.drains import Drains
 from xce.projections.failures import Failures
 from xce.projections.inventory import LiveInventory
+from xce.projections.job_asks import JobAsks
 from xce.projections.leases import Leases
 from xce.projections.losses import Losses
 from xce.projections.projection import Handler, Projection, State
@@ -36,6 +37,7 @@ class Projections:
         failures: asks that failed one after the other.
         losses: hosts that were lost of late.
         alerts: what is alerted of, and who was told.
+        job_asks: which requests were made for a job.
     """
 
     def __init__(self, templates: Iterable[Template] = ()) -> None:
@@ -51,6 +53,7 @@ class Projections:
         self.failures = Failures()
         self.losses = Losses()
         self.alerts = Alerts()
+        self.job_asks = JobAsks()
         self._position = 0
         self._handlers: dict[type[DomainEvent], tuple[Handler, ...]] = {}
         for projection in self.each().values():
@@ -112,6 +115,7 @@ class Projections:
             "failures": self.failures,
             "losses": self.losses,
             "alerts": self.alerts,
+            "job_asks": self.job_asks,
         }
 
     def apply(self, batch: Iterable[Recorded]) -> None:

@@ -11,21 +11,37 @@ from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind
-from xce.domain.formats.rest import LeaseEntry, ProviderEntry, SharedEntry
+from xce.domain.formats.rest import JobEntry, LeaseEntry, ProviderEntry, SharedEntry
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request
 from xce.domain.sharing.elastic_resource import ElasticResource
 
+#: Requests of one job that are shown, the newest.
+REQUESTS_MAX: Final = 100
+
 
 async def request(call: Call) -> Reply:
     """One request, also one that is over."""
     name = call.name("id")
     made = await asyncio.to_thread(_find, call, Request, ids.request_id(name))
+    return Reply(_request(call, name, made), etag=_tag(made))
+
+
+async def request_entry(call: Call, name: str) -> RequestEntry:
+    """Return one request as the interface shows it.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    return _request(call, name, await asyncio.to_thread(_find, call, Request, ids.request_id(name)))
+
+
+def _request(call: Call, name: str, made: Request) -> RequestEntry:
     row = call.reads.read(lambda views: views.projections.inventory.request(name))
     host = made.kind is Kind.HOST
-    entry = RequestEntry(
+    return RequestEntry(
         id=name,
         provider=made.provider,
         kind=made.kind,
@@ -42,7 +58,6 @@ async def request(call: Call) -> Reply:
         project=made.project,
         provider_request_id=made.provider_request_id,
     )
-    return Reply(entry, etag=_tag(made))
 
 
 async def instance(call: Call) -> Reply:
@@ -127,6 +142,16 @@ async def lease(call: Call) -> Reply:
     return Reply(call.reads.read(made))
 
 
+async def job(call: Call) -> Reply:
+    """What was asked for one job; the newest requests."""
+    name = call.name("job")
+    names, dropped = call.reads.read(
+        lambda views: (views.projections.job_asks.of(name), views.projections.job_asks.dropped)
+    )
+    entries = [await request_entry(call, one) for one in names[-REQUESTS_MAX:]]
+    return Reply(JobEntry(job=name, requests=tuple(entries), known_after=dropped))
+
+
 # ----------------------------------------------------------------------- helpers
 def _find(call: Call, kind: Any, aggregate_id: str) -> Any:
     try:
@@ -143,6 +168,7 @@ def _tag(aggregate: Any) -> str:
 
 Q = Question
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    Endpoint("GET", "/v1/jobs/{job:path}", "What was asked for one job", job, JobEntry, Q.REQUESTS, followed=True),
     Endpoint("GET", "/v1/requests/{id:path}", "One request", request, RequestEntry, Q.REQUESTS, followed=True),
     Endpoint("GET", "/v1/instances/{id:path}", "One instance", instance, InstanceEntry, Q.INSTANCES, followed=True),
     Endpoint("GET", "/v1/grants/{id:path}", "One grant", grant, GrantEntry, Q.GRANTS, followed=True),

@@ -92,6 +92,16 @@ class RequestPage(Format):
     next: str | None = Field(description="cursor of the next page; null: this is the last")
 
 
+class JobEntry(Format):
+    """What was asked for one job of the batch system."""
+
+    job: Name
+    requests: tuple[RequestEntry, ...] = Field(description="oldest first, also those that are over")
+    known_after: Count = Field(
+        description="requests up to this position are not known here any more; 0: all are; the audit read models have them"
+    )
+
+
 class InstancePage(Format):
     """Instances that exist, by id."""
 

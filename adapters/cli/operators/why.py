@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,9 +23,6 @@ from xce.domain.formats.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from xce.adapters.client import Client
-
-#: Newest events that are looked through for asks for the job.
-LOOKED_AT_MAX: Final = 50_000
 
 
 def why(
@@ -49,7 +46,7 @@ def explained(client: "Client", job: str) -> Why:
     """Return all that the controller knows of a job.
 
     Raises:
-        NotFoundError: neither the newest session nor the newest events have it.
+        NotFoundError: neither the newest session has it, nor was anything asked for it.
     """
     message = client.session()
     snapshot = _snapshot(client)
@@ -61,12 +58,12 @@ def explained(client: "Client", job: str) -> Why:
     if message.result is not None:
         found.session_age_s = message.age_s
         add_session(found, message.result)
-    _of_requests(found, client, supply)
+    known_after = _of_requests(found, client, supply)
     add_supply(found, supply.catalog, supply.now)
     if found.state == "unknown" and not found.requests:
+        older = "" if not known_after else f", of those behind position {known_after}"
         raise NotFoundError(
-            f"job {job} is not known here: it is in neither the newest session nor the newest"
-            f" {LOOKED_AT_MAX} events"
+            f"job {job} is not known here: the newest session does not have it, and no request{older} was made for it"
         )
     return found
 
@@ -78,20 +75,10 @@ def _snapshot(client: "Client") -> Snapshot | None:
         return None
 
 
-def _of_requests(found: Why, client: "Client", supply: Supply) -> None:
-    """Add the asks that were made for the job, with what came of them."""
-    end = client.status().position
-    names = [
-        event.aggregate.partition(":")[2]
-        for event in client.events(after=max(0, end - LOOKED_AT_MAX))
-        if event.name.startswith("xce.request.intended") and found.job in _jobs(event.data)
-    ]
-    for name in names:
-        entry = client.request(name)
-        brought = [one for one in supply.inventory.instances if one.request == name]
+def _of_requests(found: Why, client: "Client", supply: Supply) -> int:
+    """Add the asks that were made for the job, with what came of them; return the position behind which all are known."""
+    known = client.job(found.job)
+    for entry in known.requests:
+        brought = [one for one in supply.inventory.instances if one.request == entry.id]
         found.requests.append(request_document(entry, brought))
-
-
-def _jobs(data: dict[str, object]) -> list[str]:
-    jobs = data.get("jobs")
-    return [str(job) for job in jobs] if isinstance(jobs, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return known.known_after
