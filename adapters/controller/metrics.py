@@ -57,6 +57,12 @@ class Metrics:
         self._units = Gauge(
             "xce_shared_units", "Shared resources", ("resource", "part"), registry=self.registry
         )
+        self._drift = Gauge(
+            "xce_shared_drift",
+            "Seen by the licence server less booked; not there: unknown",
+            ("resource",),
+            registry=self.registry,
+        )
         self._cost = Gauge("xce_cost_per_hour", "What lives costs per hour", registry=self.registry)
 
         self._alerts = Gauge(
@@ -124,6 +130,7 @@ class Metrics:
         for total in totals:
             for part in ("owned", "borrowed", "in_flight", "returning"):
                 self._units.labels(total.name, part).set(getattr(total, part))
+        self._show_use(live)
         raised = live.read(lambda views: views.projections.alerts.raised())
         for kind in AlertKind:
             self._alerts.labels(kind).set(sum(1 for row in raised if row.kind is kind))
@@ -133,3 +140,19 @@ class Metrics:
         self._primary.set(1 if live.ready else 0)
         self._session_age.set(-1 if session is None else live.age_s(session))
         return generate_latest(self.registry)
+
+    def _show_use(self, live: LiveController) -> None:
+        """Show what the scheduler reported of shared resources; what is unknown is not there."""
+        occupied, reports = live.read(lambda views: (dict(views.occupied), dict(views.reports)))
+        self._drift.clear()
+        for name, report in reports.items():
+            if report.drift is not None:
+                self._drift.labels(name).set(report.drift)
+            self._units.labels(name, "wanted").set(report.wanted)
+            if report.booked is not None:
+                self._units.labels(name, "booked").set(report.booked)
+        for name, amount in occupied.items():
+            if amount is None:
+                self._units.remove(name, "occupied")
+            else:
+                self._units.labels(name, "occupied").set(amount)

@@ -14,6 +14,7 @@ from xce.domain.formats.policy import GrantEntry, RequestEntry
 from xce.domain.formats.rest import Observations, SharedEntry
 from xce.domain.policy import facts
 from xce.domain.provisioning.grant import GrantState
+from xce.domain.sharing.drift import drift_alert, drift_text
 from xce.domain.sharing.observed import Observed, Sight, ours_of
 
 HEADINGS: Final = (
@@ -32,6 +33,7 @@ class SharedRow:
         observed: what the server sees that can be ours; None: nobody looks, or nobody has seen anything.
         age_s: seconds since that was seen.
         unbooked: seen and not booked.
+        recalled: what its lenders want back.
     """
 
     resource: str
@@ -48,6 +50,7 @@ class SharedRow:
     unbooked: int | None
     free: int | None
     over: int
+    recalled: int
     notes: tuple[str, ...]
 
     def cells(self) -> tuple[str, ...]:
@@ -79,8 +82,9 @@ def shared_rows(
     now: datetime,
     *,
     booked: Mapping[str, int] | None = None,
+    recalled: Mapping[str, int] | None = None,
 ) -> list[SharedRow]:
-    """Return one row for each resource; ``booked``: what jobs hold, None: not known."""
+    """Return one row for each resource; ``booked``: what jobs hold, None: not known; ``recalled``: what lenders want back."""
     pools = {pool.name: pool for pool in seen.pools}
     return [
         _row(
@@ -89,6 +93,7 @@ def shared_rows(
             [one for one in seen.observations if one.resource == entry.name],
             now,
             None if booked is None else booked.get(entry.name, 0),
+            (recalled or {}).get(entry.name, 0),
         )
         for entry in entries
     ]
@@ -100,6 +105,7 @@ def _row(
     observations: list[Observation],
     now: datetime,
     booked: int | None,
+    recalled: int,
 ) -> SharedRow:
     sight, observed, age = _seen(entry, pool, observations, now)
     known = [number for number in (booked, observed) if number is not None]
@@ -122,7 +128,12 @@ def _row(
         unbooked=None if drift is None else max(0, drift),
         free=max(0, entry.total - max(occupied)) if occupied else None,
         over=over,
-        notes=tuple(_notes(entry, sight, over, drift)),
+        recalled=recalled,
+        notes=(
+            *_notes(entry, sight, over, drift),
+            *([f"{recalled} recalled"] if recalled else []),
+            *_alerts(entry, pool, now),
+        ),
     )
 
 
@@ -167,6 +178,12 @@ def _notes(entry: SharedEntry, sight: Sight, over: int, drift: int | None) -> It
         yield f"{entry.returning} going back"
 
 
+def _alerts(entry: SharedEntry, pool: SharedPool | None, now: datetime) -> Iterable[str]:
+    drift = drift_alert(entry.report, pool, now)
+    if drift is not None and entry.report is not None and entry.report.drift_since is not None:
+        yield f"ALERT: {drift_text(drift)} since {_clock(entry.report.drift_since)}"
+
+
 def why_it_stays(
     grant: GrantEntry,
     row: SharedRow,
@@ -174,7 +191,7 @@ def why_it_stays(
     asks: Iterable[RequestEntry],
     now: datetime,
 ) -> str | None:
-    """Return why nothing of a grant goes back now, for people; None: the idle window alone decides."""
+    """Return why nothing of a grant goes back now, for people; None: the idle window alone decides, or it is recalled and goes."""
     if grant.state is not GrantState.ACTIVE:
         return f"it is {grant.state.value}"
     held_until = grant.granted_at + entry.min_hold
@@ -193,6 +210,8 @@ def why_it_stays(
         return "what is in use is unknown"
     if not row.free:
         return "all of it is in use"
+    if row.recalled:
+        return None
     idle_from = grant.granted_at + entry.idle_return_after
     if now < idle_from:
         return f"not old enough to be idle before {_clock(idle_from)}"

@@ -13,6 +13,7 @@ from xce.domain.engine.scheduler import SchedulerMemory, merged
 from xce.domain.errors import RejectedError
 from xce.domain.formats.observation import Observation, Quality
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import RunningJob, Snapshot
 from xce.domain.sharing.display import shared_rows
 
@@ -75,6 +76,31 @@ def test_what_a_server_sees_lowers_what_is_free_for_sessions_and_shows_to_people
         scheduler.report_bookings({"lic": 7})
         (row,) = shared_rows(scheduler.shared(), scheduler.observations(), now, booked={"lic": 4})
         assert (row.in_use, row.unbooked, row.free) == (7, 3, 3)
+
+
+def test_what_the_scheduler_reports_of_a_resource_is_shown_and_is_in_the_metrics(
+    tmp_path: Path, client: Make
+) -> None:
+    with running(tmp_path, shared=(POOL,)) as service:
+        scheduler = client(service.address, Role.SCHEDULER)
+        now = scheduler.supply().now
+        report = SharedReport(
+            wanted=4, wanted_since=now, booked=5, drift=3, drift_since=now - timedelta(hours=1)
+        )
+        scheduler.report_bookings({"lic": 8}, {"lic": report})
+        assert scheduler.bookings().reports == {"lic": report}
+        supply = scheduler.supply()
+        (entry,) = supply.shared
+        assert (entry.occupied, entry.report) == (8, report)
+        assert [(one.name, one.observer) for one in supply.pools] == [("lic", "server")]
+        metrics = service.admin.get("/metrics").text
+        assert 'xce_shared_drift{resource="lic"} 3.0' in metrics
+        for part, amount in (("occupied", 8.0), ("booked", 5.0), ("wanted", 4.0)):
+            assert f'xce_shared_units{{part="{part}",resource="lic"}} {amount}' in metrics
+        scheduler.report_bookings({"lic": None}, {"lic": SharedReport()})
+        metrics = service.admin.get("/metrics").text
+        assert "xce_shared_drift{" not in metrics
+        assert 'part="occupied"' not in metrics
 
 
 def test_while_nothing_was_seen_the_idle_window_is_unknown_and_nothing_is_idle(

@@ -16,6 +16,7 @@ from xce.domain.errors import NotFoundError
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import SharedEntry, Supply
 from xce.domain.sharing.display import HEADINGS, SharedRow, shared_rows, why_it_stays
+from xce.domain.sharing.recall import recalled_by, recalled_of
 
 
 def shared(
@@ -89,15 +90,16 @@ def _one(client: Client, name: str, times: Times, *, as_json: bool) -> None:
 
 def _grant_table(grants: list[dict[str, Any]], times: Times) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("GRANT", "AMOUNT", "SINCE", "HOLD UNTIL", "GOES BACK NOW"):
+    for heading in ("GRANT", "AMOUNT", "SINCE", "HOLD UNTIL", "ENDS", "GOES BACK NOW"):
         table.add_column(heading, justify="right" if heading == "AMOUNT" else "left")
     for grant in grants:
-        held = grant["hold_until"]
+        held, ends = grant["hold_until"], grant["expires_at"]
         table.add_row(
             cell(grant["id"]),
             cell(str(grant["left"])),
             cell(times.of(datetime.fromisoformat(grant["granted_at"])) or "-"),
             cell((None if held is None else times.of(datetime.fromisoformat(held))) or "-"),
+            cell((None if ends is None else times.of(datetime.fromisoformat(ends))) or "-"),
             cell(f"no: {grant['stays']}" if grant["stays"] else "once it was idle long enough"),
         )
     return table
@@ -121,7 +123,14 @@ def _look(look: Observation, times: Times) -> str:
 
 
 def _rows(client: Client, supply: Supply) -> list[SharedRow]:
-    return shared_rows(supply.shared, client.observations(), supply.now, booked=_booked(client))
+    recalls = recalled_by((one.description for one in supply.providers), supply.inventory.grants)
+    return shared_rows(
+        supply.shared,
+        client.observations(),
+        supply.now,
+        booked=_booked(client),
+        recalled={entry.name: recalled_of(recalls, entry.name) for entry in supply.shared},
+    )
 
 
 def _booked(client: Client) -> dict[str, int] | None:

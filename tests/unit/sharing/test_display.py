@@ -10,9 +10,11 @@ from xce.domain.formats.observation import Observation, Quality
 from xce.domain.formats.policy import GrantEntry, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.rest import Observations, SharedEntry
+from xce.domain.formats.shared_report import SharedReport
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.request import RequestState
 from xce.domain.sharing.display import SharedRow, shared_rows, why_it_stays
+from xce.domain.sharing.drift import drift_alert
 
 NOW = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
@@ -114,3 +116,39 @@ def test_an_open_request_keeps_every_grant() -> None:
     )  # fmt: skip
     why = why_it_stays(grant(), row(entry(), 24, 5, 22), entry(), (ask,), NOW)
     assert why == "request R1 for it is open"
+
+
+@pytest.mark.parametrize(
+    ("drift", "minutes", "note"),
+    [
+        (3, 20, "ALERT: 3 in use and not booked since 2026-03-01T09:40:00Z"),
+        (-4, 15, "ALERT: 4 booked and not checked out since 2026-03-01T09:45:00Z"),
+        (3, 14, None),
+        (None, 20, None),
+    ],
+)
+def test_a_drift_that_has_lasted_is_an_alert(
+    drift: int | None, minutes: int, note: str | None
+) -> None:
+    pool = SharedPool(name="wavesim", owned=20, observer="server", drift_alert=3)
+    since = NOW - timedelta(minutes=minutes)
+    report = SharedReport(drift=drift, drift_since=since)
+    shown = entry(report=report)
+    (made,) = shared_rows([shown], Observations(observations=(), pools=(pool,)), NOW)
+    assert [one for one in made.notes if "ALERT" in one] == ([] if note is None else [note])
+    assert drift_alert(report, pool, NOW) == (None if note is None else drift)
+
+
+def test_without_a_report_or_settings_there_is_no_drift_alert() -> None:
+    pool = SharedPool(name="wavesim", owned=20)
+    assert drift_alert(None, pool, NOW) is None
+    assert drift_alert(SharedReport(drift=9, drift_since=NOW), None, NOW) is None
+    assert drift_alert(SharedReport(drift=9), pool, NOW) is None
+
+
+def test_a_recall_is_named_and_free_grants_are_said_to_go() -> None:
+    observed = Observations(observations=(), pools=())
+    (made,) = shared_rows([entry()], observed, NOW, booked={"wavesim": 22}, recalled={"wavesim": 5})
+    assert "5 recalled" in made.notes
+    young = grant(granted_at=NOW - timedelta(minutes=1))
+    assert why_it_stays(young, made, entry(), (), NOW) is None
