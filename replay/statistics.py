@@ -27,8 +27,9 @@ from xce.domain.formats.simulation import (
     TemplateUse,
     WaitingTimes,
 )
-from xce.domain.formats.snapshot import Host, PendingJob, Snapshot
+from xce.domain.formats.snapshot import Host, Snapshot
 from xce.replay.history import GrantUse, History, HostUse
+from xce.replay.needed import Needed
 from xce.replay.rounding import money, ratio, rounded
 from xce.replay.timeline import Timeline, TimelineBuilder
 from xce.replay.workloads.workload import Workload, WorkloadJob
@@ -77,7 +78,7 @@ class Statistics:
         self._peak_in_use = dict(self._in_use)
         self._peak_borrowed = dict(self._in_use)
         self._hosts: tuple[tuple[Host, ...], int] = ((), 0)
-        self._pending: tuple[tuple[PendingJob, ...], int] = ((), 0)
+        self._needed = Needed()
         self._last: SessionResult | None = None
         self._sessions = 0
         self._builder = TimelineBuilder()
@@ -130,19 +131,15 @@ class Statistics:
         self._sample(snapshot, result, starting)
 
     def _sample(self, snapshot: Snapshot, result: SessionResult, starting: set[str]) -> None:
-        pending = snapshot.pending
-        if pending is not self._pending[0]:
-            self._pending = pending, sum([job.tasks.min for job in pending])
-        needed = self._pending[1]
-        if starting:
-            needed -= sum([job.tasks.min for job in pending if job.id in starting])
+        self._needed.see(snapshot.pending)
+        self._needed.start(starting)
         values: dict[str, int] = {
-            NEEDED: self._slots_in_use + needed,
+            NEEDED: self._slots_in_use + self._needed.tasks,
             RUNNING: self._slots_in_use,
             OWN: self._own_slots,
             PROVISIONED: self._provisioned(snapshot.hosts),
             IN_FLIGHT: len(snapshot.catalog.in_flight.hosts),
-            WAITING_JOBS: len(pending) - len(starting),
+            WAITING_JOBS: len(snapshot.pending) - len(starting),
         }
         wanted = {entry.name: entry.wanted for entry in result.demand.countable}
         for shared in snapshot.shared:

@@ -32,13 +32,13 @@ SHAPES = ("", "rusage[mem=2]", "rusage[mem=8]", "rusage[slots=2]")
 
 def waiting(number: int, **more: Any) -> PendingJob:
     """Return a job that waits; jobs of four shapes and three users take turns."""
-    fields = {
-        "id": f"j{number}",
-        "user": f"u{number % 3}",
-        "submitted": NOW + timedelta(seconds=number),
-        "resreq": SHAPES[number % len(SHAPES)],
-    }
-    return PendingJob(**{**fields, **more})
+    job = PendingJob(
+        id=f"j{number}",
+        user=f"u{number % 3}",
+        submitted=NOW + timedelta(seconds=number),
+        resreq=SHAPES[number % len(SHAPES)],
+    )
+    return job.model_copy(update=more)
 
 
 def full(jobs: int, **more: Any) -> Snapshot:
