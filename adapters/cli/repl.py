@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 import typer
+from rich.status import Status
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -39,6 +41,10 @@ if TYPE_CHECKING:
 #: A longer line is no command.
 LINE_MAX: Final = 64 * 1024
 HISTORY: Final = "repl-history"
+#: What takes longer shows that it goes on.
+PATIENCE_S: Final = 0.5
+_GZIP: Final = b"\x1f\x8b"
+_SQLITE: Final = b"SQLite format 3\x00"
 Show = Callable[[Answer], None]
 
 
@@ -93,10 +99,17 @@ def command(
 class Edge:
     """The files and the keyboard around a prompt; see ``Outside``."""
 
-    def __init__(self, seed: int | None) -> None:
+    def __init__(
+        self, seed: int | None, *, monotonic_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._seed = seed
+        self._monotonic_s = monotonic_s
         self._logs = ExitStack()
         self._interrupted = False
+        self._moments = 0
+        #: When the present command began; None: nobody waits at a keyboard.
+        self._begun: float | None = None
+        self._status: Status | None = None
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -111,6 +124,7 @@ class Edge:
         match words:
             case (scenario,):
                 path = Path(scenario)
+                _require_scenario(path)
                 found = load_scenario(path)
                 return Site(found, jobs_of(found, path, self._seed), self._seed)
             case (trace, config):
@@ -135,7 +149,15 @@ class Edge:
                 raise
 
     def is_interrupted(self) -> bool:
-        """See ``Outside.is_interrupted``."""
+        """See ``Outside.is_interrupted``; what takes long shows that it goes on."""
+        self._moments += 1
+        if self._begun is not None and self._monotonic_s() - self._begun > PATIENCE_S:
+            said = f"{self._moments:,} moments; Ctrl-C stops"
+            if self._status is None:
+                self._status = terminal.err.status(said)
+                self._status.start()
+            else:
+                self._status.update(said)
         return self._interrupted
 
     @contextmanager
@@ -146,11 +168,30 @@ class Edge:
             self._interrupted = True
 
         before = signal.signal(signal.SIGINT, noted)
-        self._interrupted = False
+        self._interrupted, self._moments, self._begun = False, 0, self._monotonic_s()
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+            self._begun = None
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
+
+
+def _require_scenario(path: Path) -> None:
+    """Say of what is taken for a scenario, and is something else of ours, what it is."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+    except (OSError, ValueError):
+        return  # reading it will say
+    if start.startswith(_SQLITE):
+        raise InputError.of(str(path), "is a log; it is looked into with: xce replay at, xce audit")
+    if start.startswith((_GZIP, b"{", b";")):
+        raise InputError.of(
+            str(path), "is no scenario; its jobs are run with a configuration too: --config FILE"
+        )
 
 
 def _trace(trace: Path, config: Path, seed: int | None) -> Site:

@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 from tests.unit.prompt.sites import TEXT
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli import main as entry
+from xce.adapters.store.open import open_log
 
 
 @pytest.fixture
@@ -176,6 +177,11 @@ def test_a_recording_never_takes_the_place_of_a_file(run: Any, site: Path, tmp_p
     [
         (("nowhere.yaml",), "", "nowhere.yaml: cannot be read: No such file or directory"),
         (("--config", "x.yaml"), "", "--config: is for a trace"),
+        (
+            (str(ROOT / "examples" / "small.swf"),),
+            "",
+            "small.swf: is no scenario; its jobs are run with a configuration too: --config FILE",
+        ),
         (("--file", "nowhere.txt"), "", "nowhere.txt: cannot be read: No such file or directory"),
         ((), None, "<stdin>: is closed; wanted commands"),
         ((), "load a b c\n", "<stdin>:1: load: wanted: load SCENARIO | TRACE CONFIG"),
@@ -186,6 +192,27 @@ def test_what_is_wrong_is_told(run: Any, arguments: Any, stdin: Any, says: str) 
 
     assert ran.code == exit_codes.USAGE
     assert says in ran.err
+
+
+def test_a_log_is_looked_into_elsewhere(run: Any, tmp_path: Path) -> None:
+    with open_log(tmp_path / "events.db"):
+        pass
+
+    ran = run("sim", "repl", tmp_path / "events.db")
+
+    assert "is a log; it is looked into with: xce replay at, xce audit" in ran.err
+
+
+def test_a_recording_is_explored_as_work_under_a_configuration(
+    run: Any, site: Path, tmp_path: Path
+) -> None:
+    path, config = tmp_path / "day.rec.gz", ROOT / "examples" / "small.yaml"
+    run("sim", "repl", site, stdin=f"run\nrecord {path}\n")
+
+    ran = run("sim", "repl", path, "--config", config, "--json", stdin="run 1h\ninfo\n")
+
+    assert ran.code == exit_codes.DONE
+    assert int(ran.documents[-1]["figures"]["ended"]) > 0
 
 
 def test_names_of_others_command_no_terminal(run: Any, tmp_path: Path) -> None:
