@@ -15,6 +15,7 @@ from xce.domain.engine.authorisation import ROLES
 from xce.domain.engine.commands import COMMANDS, command_name
 from xce.domain.engine.messages import Role
 from xce.domain.engine.wire import MODELS
+from xce.domain.formats.alert_settings import AlertSettings
 from xce.domain.formats.config import PolicyConfig
 from xce.domain.formats.controller_config import ControllerConfig, Listen
 from xce.domain.formats.lifecycle import LifecycleSettings
@@ -38,8 +39,9 @@ HEAD = f"""# REST interface
   commands it is refused (`key-reused`). Ids that the caller gives (requests, returns) make a repeat harmless without a key as well.
 - **Versions**: a single thing has an `ETag`; a change with `If-Match` is refused with 412 when it has changed since.
 - **The same again**: a list has an `ETag`, too; with `If-None-Match` an answer that is the same as before is 304, without its body.
-- **Several controllers**: one is the primary. One that stands by answers 503 `not-primary` with `Retry-After`, and names the primary; `/healthz`, `/metrics` and
-  this interface's document it answers itself. Give a client all addresses: it finds the primary.
+- **Several controllers**: one is the primary. One that stands by answers 503 `not-primary` with `Retry-After`, and names the primary, in `X-XCE-Primary`
+  too where it has a `url`; `/healthz`, `/metrics` and this interface's document it answers itself. Give a client all addresses: it finds the primary. A caller who takes what may be behind says so with
+  `X-XCE-Standby: allow`: then a standby answers what is marked with ° from what it has read of the log, with `X-XCE-Standby: true` and `X-XCE-Position`. Never plan on such an answer.
 - **Leases**: a provisioner names in `epochs` the lease epoch under which it acts on each provider. An old one is refused (`stale-epoch`): it must stop acting.
 - **Pages**: lists take `limit` (at most 1000) and `cursor`; `next` of one page is the cursor of the next, null on the last.
 - **Errors** are `application/problem+json` with a stable `code`; a message that cannot be read lists all its problems with their paths. 503 and 429 may be
@@ -77,7 +79,8 @@ def _endpoints() -> str:
     for row in (*orders.ENDPOINTS, *questions.ENDPOINTS, *own_endpoints()):
         body = "" if row.body is None else f"`{row.body.__name__}`"
         answer = "" if row.answer is None else f"`{row.answer.__name__}`"
-        text += f"| `{row.method} {row.plain_path}` | {_cell(openapi.description(row))} | {body} | {answer} |\n"
+        mark = "°" if row.followed else ""
+        text += f"| `{row.method} {row.plain_path}`{mark} | {_cell(openapi.description(row))} | {body} | {answer} |\n"
     return text
 
 
@@ -132,7 +135,8 @@ def _configuration() -> str:
 | key | default | meaning |
 |---|---|---|
 """
-    return text + "".join(_rows(ControllerConfig, "", frozenset({ControllerConfig.__module__})))
+    modules = frozenset({ControllerConfig.__module__, AlertSettings.__module__})
+    return text + "".join(_rows(ControllerConfig, "", modules))
 
 
 def _scheduler() -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel
 
+from xce.domain.formats.alert import AlertNotice
 from xce.domain.formats.comparison import Comparison, RunOutcome
 from xce.domain.formats.delta import Delta
 from xce.domain.formats.policy import Decisions, PolicyInput
@@ -16,6 +17,7 @@ from xce.domain.formats.simulation import SimulationReport
 from xce.domain.formats.snapshot import Snapshot
 
 FORMATS: dict[str, type[BaseModel]] = {
+    "xce.alert.1": AlertNotice,
     "xce.snapshot.1": Snapshot,
     "xce.delta.1": Delta,
     "xce.session.1": SessionResult,

@@ -330,9 +330,9 @@ class ControllerApp:
 def _is_news(method: str, caller: Caller | None, status: int) -> bool:
     """Return whether operators want to see a call: what a person changed, and what went wrong on either side.
 
-    That a standby sends callers on, and that it is too soon, is none: it happens all the time.
+    That a standby sends callers on, and that somebody calls too often, is none: there may be very many of them.
     """
-    if status in (503, 304, 404, 409, 412):
+    if status in (503, 429, 404, 409, 412):
         return False
     by_person = caller is not None and caller.role is Role.ADMIN and method != "GET"
     return by_person or status >= 400

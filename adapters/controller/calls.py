@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from xce.adapters.controller.live import LiveController, Views
 from xce.adapters.controller.problems import RefusedCallError
-from xce.adapters.controller.standby_reads import StandbyReads
+from xce.adapters.controller.standby_reads import ALLOW, STANDBY_HEADER, StandbyReads
 from xce.adapters.controller.turn import Turn
 from xce.domain.engine.authorisation import Action
 from xce.domain.engine.messages import Caller
@@ -311,6 +311,14 @@ IF_NONE_MATCH: Final = Parameter(
     "header",
     "ETag that was given before: 304 if the answer is the same",
     _text(200),
+)
+
+
+STANDBY: Final = Parameter(
+    STANDBY_HEADER.title().replace("Xce", "XCE"),
+    "header",
+    "allow: a controller that stands by may answer, from what it has read of the log",
+    {"type": "string", "enum": [ALLOW]},
 )
 
 

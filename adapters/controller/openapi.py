@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic.json_schema import models_json_schema
 
-from xce.adapters.controller.calls import IF_NONE_MATCH, Endpoint, Parameter
+from xce.adapters.controller.calls import IF_NONE_MATCH, STANDBY, Endpoint, Parameter
 from xce.adapters.controller.problems import PROBLEM_JSON, TITLES
 from xce.domain.engine.authorisation import ROLES
 from xce.domain.engine.messages import Role
@@ -73,6 +73,7 @@ def _operation(row: Endpoint, definitions: Any) -> dict[str, Any]:
         ),
         *row.parameters,
         *([IF_NONE_MATCH] if row.conditional else ()),
+        *([STANDBY] if row.followed else ()),
     ]
     if parameters:
         operation["parameters"] = [

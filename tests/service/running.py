@@ -20,7 +20,7 @@ from xce.domain.formats.controller_config import ControllerConfig
 
 # What a service in this process logs must not get among what a command under test prints: it goes to the real stderr.
 structlog.configure(
-    wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
     logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__),
 )
 
