@@ -45,7 +45,11 @@ class Story:
     def shown(self) -> str:
         jobs = self.lab.run(OURS, "squeue", "-h", "-o", "%i:%T:%r", check=False).split()
         nodes = self.lab.run(OURS, "sinfo", "-h", "-N", "-o", "%N:%T", check=False).split()
-        return f"jobs {jobs}, nodes {nodes}, tokens {self.site.tokens()}, {self.site.instances()}"
+        logs = {
+            kind: (self.site.folder / f"{kind}.log").read_text(errors="replace")[-1500:]
+            for kind in DAEMONS
+        }
+        return f"jobs {jobs}, nodes {nodes}, tokens {self.site.tokens()}, {self.site.instances()}; {logs}"
 
     def submit(self, seconds: float, *options: str) -> str:
         return self.lab.submit(OURS, f"sleep {seconds:g}", *options)
