@@ -106,15 +106,18 @@ def main() -> None:
         "xce.adapters.provisioner.service",
     ):
         import_module(module)
+    children: set[int] = set()
     for line in sys.stdin:
         order, *words = line.split()
         if order in ("wait", "look"):
             ended, status = os.waitpid(int(words[0]), os.WNOHANG if order == "look" else 0)
             print(os.waitstatus_to_exitcode(status) if ended else LIVES, flush=True)
+            children.discard(ended)
             continue
         command, config, log, *doom = words
         pid = os.fork()
         if pid:
+            children.add(pid)
             print(pid, flush=True)
             continue
         with open(log, "ab") as err, open(os.devnull, "r+b") as nothing:
@@ -133,6 +136,8 @@ def main() -> None:
         finally:
             sys.stderr.flush()
             os._exit(code)
+    for pid in children:  # whoever started them is gone, perhaps in the middle
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.provisioner.truth import MINUTE, Cloud, Fate
 from xce.adapters.clock import SystemClock
@@ -44,6 +44,8 @@ from xce.domain.formats.standing import StandingReport
 from xce.domain.ports import FullProvider
 from xce.domain.provisioning.instance import InstanceState
 from xce.replay.agenda import CountedIds
+
+E = TypeVar("E", bound=DomainEvent)
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 TERM = timedelta(minutes=5)
@@ -271,4 +273,21 @@ def pass_time(site: Site, minutes: int = 1) -> None:
     site.clock.at += minutes * MINUTE
 
 
-__all__ = ["START", "Books", "Cloud", "Process", "Site", "pass_time"]
+def all_of(site: Site, kind: type[E]) -> list[E]:
+    return [event for event in site.events() if isinstance(event, kind)]
+
+
+def filled(site: Site, cloud: Cloud, hosts: int, process: Process | None = None) -> Process:
+    """Return a provisioner whose hosts have all joined."""
+    process = process or Process(site, cloud)
+    process.begin()
+    site.say(hosts)
+    process.tick()
+    process.tick()
+    for machine in cloud.present():
+        site.join(machine.machine)
+    site.say()
+    return process
+
+
+__all__ = ["START", "Books", "Cloud", "Process", "Site", "all_of", "filled", "pass_time"]
