@@ -18,6 +18,11 @@ WANTED: Final[dict[str, list[tuple[str, str | None, int | None, str]]]] = {
         ("pause", "cloud", None, "2 asks in a row came to nothing"),
         ("hold", "cloud", 1, "paused until 2026-03-01T10:30:00Z"),
     ],
+    "f05_given_up_at_the_deadline": [("cancel", "a", 5, "5 of 5 have not come 15m after the ask")],
+    "f05_the_next_after_the_deadline": [
+        ("pause", "a", None, "1 ask came to nothing"),
+        ("request", "b", 5, "as the others failed of late (a)"),
+    ],
     "f06_each_has_its_turn": [("request", "b", 1, "as the others failed of late (a1, a2)")],
     "f07_errored_hosts_count": [
         ("request", "cloud", 1, "2 hosts of T wanted"),
@@ -30,7 +35,14 @@ WANTED: Final[dict[str, list[tuple[str, str | None, int | None, str]]]] = {
     "f08_asked_ten_got_seven": [("request", "other", 3, "as the others failed of late (cloud)")],
     "f11_late_in_the_hour": [("return", "cloud", 1, "idle for 32m or longer")],
     "f11_paid_until_the_hour": [("hold", "cloud", 1, "paid until 2026-03-01T11:00:00Z")],
+    "f12_list_order_is_no_price_list": [("request", "p2", 1, "first by name")],
     "f24_demand_too_old": [("hold", None, None, "the demand is 10m old")],
+    "f29_asked_in_steps": [
+        ("request", "cloud", 100, "600 hosts of T wanted"),
+        ("request", "cloud", 100, "600 hosts of T wanted"),
+        ("request", "cloud", 100, "600 hosts of T wanted"),
+        ("hold", "cloud", 300, "template T: 300 of 300 used"),
+    ],
     "lsf_policy": [
         ("request", "cloud", 2, "the cheapest of its priority"),
         ("request", "other", 4, "next after cloud (budget fine: 5 of 5 asked within 10m)"),
