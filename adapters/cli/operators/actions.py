@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.operators import completion
 from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import show
 from xce.domain.engine.commands import DismissOrphan, GiveUpRequest
@@ -87,7 +88,12 @@ def _wish(deadline: str | None, at_deadline: AtDeadline) -> DrainWish:
 
 def drain(
     context: typer.Context,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name in the cluster.")],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST", autocompletion=completion.HOSTS, help="Its name in the cluster."
+        ),
+    ],
     why: WhyOption = "drained by hand",
     deadline: DeadlineOption = None,
     at_deadline: PolicyOption = AtDeadline.WAIT,
@@ -107,7 +113,12 @@ def drain(
 
 def open_host(
     context: typer.Context,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Its name in the cluster.")],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST", autocompletion=completion.DRAINED, help="Its name in the cluster."
+        ),
+    ],
     why: WhyOption = "opened by hand",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -125,7 +136,12 @@ def open_host(
 def give_back(
     context: typer.Context,
     instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="As xcecli instances names it.")
+        str,
+        typer.Argument(
+            metavar="INSTANCE",
+            autocompletion=completion.INSTANCES,
+            help="As xcecli instances names it.",
+        ),
     ],
     why: WhyOption = "returned by hand",
     deadline: DeadlineOption = None,
@@ -161,9 +177,17 @@ def _cannot_return(instance: str, state: InstanceState) -> str:
 
 def pause(
     context: typer.Context,
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Its name.")],
+    provider: Annotated[
+        str,
+        typer.Argument(metavar="PROVIDER", autocompletion=completion.PROVIDERS, help="Its name."),
+    ],
     item: Annotated[
-        str | None, typer.Option("--item", help="One template or resource; else all of it.")
+        str | None,
+        typer.Option(
+            "--item",
+            autocompletion=completion.ITEMS,
+            help="One template or resource; else all of it.",
+        ),
     ] = None,
     for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long.")] = "1h",
     why: WhyOption = "paused by hand",
@@ -182,11 +206,15 @@ def pause(
 
 def resume(
     context: typer.Context,
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help="Its name.")],
+    provider: Annotated[
+        str,
+        typer.Argument(metavar="PROVIDER", autocompletion=completion.PROVIDERS, help="Its name."),
+    ],
     item: Annotated[
         str | None,
         typer.Option(
             "--item",
+            autocompletion=completion.ITEMS,
             help="The pause of one template or resource; else only the pause of the whole provider ends.",
         ),
     ] = None,
@@ -234,7 +262,12 @@ def unfreeze(
 
 def dismiss(
     context: typer.Context,
-    orphan: Annotated[str, typer.Argument(metavar="ORPHAN", help="As xcecli orphans names it.")],
+    orphan: Annotated[
+        str,
+        typer.Argument(
+            metavar="ORPHAN", autocompletion=completion.ORPHANS, help="As xcecli orphans names it."
+        ),
+    ],
     why: WhyOption = "none of ours",
     as_json: terminal.JsonOption = False,
 ) -> None:
@@ -252,7 +285,14 @@ def dismiss(
 
 def cancel(
     context: typer.Context,
-    request: Annotated[str, typer.Argument(metavar="REQUEST", help="As xcecli requests names it.")],
+    request: Annotated[
+        str,
+        typer.Argument(
+            metavar="REQUEST",
+            autocompletion=completion.REQUESTS,
+            help="As xcecli requests names it.",
+        ),
+    ],
     why: WhyOption = "given up by hand",
     as_json: terminal.JsonOption = False,
 ) -> None:

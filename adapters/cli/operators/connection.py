@@ -46,7 +46,7 @@ class Connection:
     environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     _said: bool = False
 
-    def client(self) -> "Client":
+    def client(self, *, attempts: int = ATTEMPTS, timeout_s: float = 10.0) -> "Client":
         """Return a client of the controller.
 
         Raises:
@@ -76,7 +76,8 @@ class Connection:
                 token=token,
                 ca=ca,
                 certificate=certificate,
-                attempts=ATTEMPTS,
+                timeout_s=timeout_s,
+                attempts=attempts,
                 on_standby=self._say_who_answers,
             )
         except OSError as error:

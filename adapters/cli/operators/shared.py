@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.operators import completion
 from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import Times, WatchOption, again, page_json, show
 from xce.adapters.cli.visible import cell
@@ -22,7 +23,12 @@ from xce.domain.sharing.recall import recalled_by, recalled_of
 def shared(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One resource, with all that is lent.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            autocompletion=completion.SHARED,
+            help="One resource, with all that is lent.",
+        ),
     ] = None,
     as_json: terminal.JsonOption = False,
     watch: WatchOption = None,

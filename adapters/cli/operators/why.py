@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.operators import completion
 from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import Times, show
 from xce.domain.engine.why import (
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
 
 def why(
     context: typer.Context,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Its id in the batch system.")],
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB", autocompletion=completion.JOBS, help="Its id in the batch system."
+        ),
+    ],
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Why a job waits: the pend reason, what would help, the ask made for it, the provider's answer, what is expected and when."""
