@@ -3,10 +3,11 @@
 import gzip
 import json
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import structlog
 
 from xce.adapters.files import cannot_write, require_place
-from xce.domain.errors import InputError, TransientError, XceError
+from xce.domain.errors import InputError, XceError
+from xce.domain.formats.rest import EventEntry, Observations, Supply
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.replay.recording import RecordingWriter
@@ -113,38 +115,56 @@ def free_name(path: Path) -> Path:
 
 
 class LiveRecorder:
-    """Records a driver's sessions, with the events of the log between them; what cannot be written ends the recording, never the driver."""
+    """Records a driver's sessions, with the events of the log between them; what cannot be written ends the recording, never the driver.
+
+    Events that the controller does not give now follow later.
+    """
 
     def __init__(self, file: RecordingFile, client: "Client") -> None:
         self._file = file
         self._client = client
-        self._position: int | None = None
+        self._position = 0
+        self._begun = False
         self._broken = False
+
+    def seen(self, view: Snapshot, supply: Supply, observations: Observations | None) -> None:
+        """Record what the next session's snapshot is made of."""
+        begins, self._begun = not self._begun, True
+        self._guarded(lambda: self._file.writer.seen(view, supply, observations, begins=begins))
 
     def session(self, snapshot: Snapshot, result: SessionResult) -> None:
         """Record a session, after the events that are new to it."""
         if self._broken:
             return
         try:
-            self._events(snapshot.position)
+            new = self._events(snapshot.position)
+        except XceError as error:
+            _LOG.warning("events are recorded later", why=str(error))
+            new = []
+
+        def write() -> None:
+            for entry in new:
+                self._file.writer.event(json.loads(entry.to_json()))
+                self._position = entry.position
             self._file.writer.session(snapshot, result)
             self._file.flush()
-        except TransientError as error:
-            self._give_up(error)
-        except InputError as error:
-            self._give_up(error)
 
-    def _events(self, upto: int) -> None:
-        """Record the events up to a session's position; the first session's are those of the whole log."""
-        after = self._position or 0
-        if upto <= after:
+        self._guarded(write)
+
+    def _events(self, upto: int) -> "list[EventEntry]":
+        """Return the events up to a session's position; the first session's are those of the whole log."""
+        if upto <= self._position:
+            return []
+        events = self._client.events(after=self._position)
+        return list(takewhile(lambda entry: entry.position <= upto, events))
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        if self._broken:
             return
-        for entry in self._client.events(after=after):
-            if entry.position > upto:
-                break
-            self._file.writer.event(json.loads(entry.to_json()))
-            after = entry.position
-        self._position = max(after, upto)
+        try:
+            write()
+        except XceError as error:
+            self._give_up(error)
 
     def _give_up(self, error: XceError) -> None:
         self._broken = True

@@ -35,6 +35,7 @@ from xce.replay.recording import (
 )
 from xce.replay.rounds import SESSIONS_BACK, RecordedRound
 from xce.replay.verification import Mismatch, mismatch, round_mismatch
+from xce.replay.views import Seen
 
 #: Fields of events and answers that hold text that somebody wrote.
 _TEXTS = frozenset({"why", "reason", "message", "changes"})
@@ -123,6 +124,8 @@ def anonymised(
                 again.session(entry)
             case RecordedRound():
                 again.round(entry, reader.counts.sessions)
+            case Seen():
+                pass  # the session's snapshot says what came of it, without names
             case Other(kind="event"):
                 again.writer.event(_event(entry.document, names))
             case Other():

@@ -24,6 +24,7 @@ from xce.replay.recording import (
     Start,
 )
 from xce.replay.rounds import SESSIONS_BACK, RecordedRound
+from xce.replay.views import Seen
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -103,6 +104,8 @@ def _time_of(entry: Entry) -> datetime:
     match entry:
         case RecordedSession():
             return entry.snapshot.now
+        case Seen():
+            return entry.supply.now
         case RecordedRound():
             return entry.inputs.now
         case Other():
@@ -128,6 +131,8 @@ class _Together:
                 result = SessionResult.from_json(_text(entry.result), "result")
                 self.writer.session(entry.snapshot, result)
                 self._note(sha256(result.to_json().encode()).hexdigest())
+            case Seen():
+                self.writer.seen(entry.view, entry.supply, entry.observations, begins=entry.begins)
             case RecordedRound():
                 session = self._sessions.get(entry.digest or "")
                 self.tied += session is not None

@@ -5,6 +5,7 @@ A recording is lines of JSON, ``xce.recording/1``, kept compressed:
 - ``start``: who recorded, which release, its configuration, whether sessions were traced
 - ``session``: the snapshot (whole, or as a delta to the one before) and the result; top-level fields of a result that are as in
   the one before are only named
+- ``seen``: what a live driver made the next session's snapshot of: the batch system's view, the log's supply, observations
 - ``round``: what the policy was given, as what is different from the round before, and what it decided
 - ``event``: an event of the log
 - ``answer``: what a provider answered to a call
@@ -20,9 +21,11 @@ from typing import Any, Final, cast
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.delta import Delta, apply, difference
 from xce.domain.formats.policy import Decision, Decisions, PolicyInput
+from xce.domain.formats.rest import Observations, Supply
 from xce.domain.formats.session_result import Demand, Idle, SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.replay.rounds import SESSIONS_BACK, InventoryChanges, RecordedRound, Rounds
+from xce.replay.views import Seen, Views
 
 FORMAT: Final = "xce.recording/1"
 #: A session has its whole snapshot after so many deltas, so that a part can be read by itself.
@@ -68,6 +71,7 @@ class RecordingWriter:
         self._before: Snapshot | None = None
         self._result: dict[str, str] = {}
         self._rounds = Rounds()
+        self._views = Views()
         self.counts = Counts()
         self._line(
             "start",
@@ -96,6 +100,17 @@ class RecordingWriter:
         self._result = now
         parts.append(f'"same":{json.dumps(same)},"result":{{{new}}}')
         self._write("{" + ",".join(parts) + "}\n")
+
+    def seen(
+        self,
+        view: Snapshot | None,
+        supply: Supply,
+        observations: Observations | None,
+        *,
+        begins: bool = False,
+    ) -> None:
+        """Record what the next session's snapshot is made of; ``begins``: by a driver that remembers nothing before it."""
+        self._write(self._views.line(view, supply, observations, begins=begins) + "\n")
 
     def round(
         self,
@@ -170,7 +185,7 @@ class Other:
     document: Line
 
 
-Entry = Start | RecordedSession | RecordedRound | Other
+Entry = Start | Seen | RecordedSession | RecordedRound | Other
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +216,7 @@ class RecordingReader:
     _recent: dict[int, Line] = field(default_factory=dict[int, Line])
     _read: "_Read | None" = None
     _rounds: Rounds = field(default_factory=Rounds)
+    _views: Views = field(default_factory=Views)
 
     def entries(self, lines: Iterable[str]) -> Iterator[Entry]:
         """Yield what the lines hold.
@@ -236,6 +252,8 @@ class RecordingReader:
                     )
                 case "session":
                     return self._session(line)
+                case "seen":
+                    return self._views.read(line, self.source)
                 case "round":
                     return self._round(line)
                 case "event":

@@ -6,7 +6,6 @@ from typing import Final, Generic, TypeVar
 
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Format, Name
-from xce.domain.formats.delta import is_same
 from xce.domain.formats.policy import (
     Decision,
     Decisions,
@@ -16,6 +15,7 @@ from xce.domain.formats.policy import (
     PolicyInput,
     RequestEntry,
 )
+from xce.domain.formats.sameness import is_same
 from xce.domain.formats.session_result import Demand, Idle
 
 Entry = TypeVar("Entry", RequestEntry, InstanceEntry, GrantEntry)

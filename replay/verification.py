@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from xce.domain.engine.scheduler import SchedulerMemory
 from xce.domain.formats.policy import Decision, Decisions
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
@@ -14,6 +15,7 @@ from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.session import run_session
 from xce.replay.recording import Counts, Line, Other, RecordedSession, RecordingReader, Start
 from xce.replay.rounds import RecordedRound
+from xce.replay.views import Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +66,19 @@ def verify(
     """
     reader = RecordingReader(source)
     trace = False
+    driver = _Driver()
     for entry in reader.entries(lines):
         found: Mismatch | None = None
         match entry:
             case Start():
                 trace = entry.trace
+            case Seen():
+                driver.see(entry)
             case RecordedSession():
                 given = allocators(entry.snapshot)
-                found = mismatch(entry, run_session(entry.snapshot, trace=trace, allocators=given))
+                result = run_session(entry.snapshot, trace=trace, allocators=given)
+                found = driver.mismatch(entry) or mismatch(entry, result)
+                driver.note(entry.snapshot, result)
                 progress(entry.number)
             case RecordedRound():
                 found = round_mismatch(entry, reader.counts.sessions)
@@ -80,6 +87,44 @@ def verify(
         if found is not None:
             return Verdict(reader.counts, reader.whole, found)
     return Verdict(reader.counts, reader.whole, None)
+
+
+class _Driver:
+    """The live driver's part in a session's snapshot, done again: what it remembers, and what it makes of the log and the batch system."""
+
+    def __init__(self) -> None:
+        self._memory: SchedulerMemory | None = None
+        self._shown: Snapshot | None = None
+
+    def see(self, seen: Seen) -> None:
+        """Do again what a driver does with what it sees."""
+        if seen.begins:
+            self._memory = SchedulerMemory()
+        self._shown = None
+        if seen.view is None:
+            self._memory = (
+                None  # what it remembers of that is not known until another driver begins
+            )
+        elif self._memory is not None:
+            self._shown = self._memory.look(seen.view, seen.supply, seen.observations)
+
+    def mismatch(self, session: RecordedSession) -> Mismatch | None:
+        """Return the first difference between a recorded snapshot and the one that is made now; None: there is none."""
+        if self._shown is None:
+            return None
+        recorded, again = session.snapshot.to_json(), self._shown.to_json()
+        if recorded == again:
+            return None
+        one, other = json.loads(recorded), json.loads(again)
+        for path, job, before, found in _differences(one, other, "snapshot", None):
+            return Mismatch(session.number, session.snapshot.now, job, path, before, found)
+        raise AssertionError("texts that differ are of different values")
+
+    def note(self, snapshot: Snapshot, result: SessionResult) -> None:
+        """Note what a session needs; the next snapshot rests on it."""
+        if self._memory is not None and self._shown is not None:
+            self._memory.note_needs(snapshot, result)
+        self._shown = None
 
 
 def mismatch(session: RecordedSession, result: SessionResult) -> Mismatch | None:

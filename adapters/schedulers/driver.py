@@ -23,7 +23,7 @@ from xce.domain.errors import (
     RejectedError,
     TransientError,
 )
-from xce.domain.formats.rest import Supply
+from xce.domain.formats.rest import Observations, Supply
 from xce.domain.formats.scheduler_config import SchedulerConfig
 from xce.domain.formats.session_result import Allocation, SessionResult
 from xce.domain.formats.snapshot import Snapshot
@@ -40,6 +40,10 @@ _LOG = structlog.get_logger("xce.scheduler")
 
 class Recorder(Protocol):
     """Keeps what a driver saw and published."""
+
+    def seen(self, view: Snapshot, supply: Supply, observations: Observations) -> None:
+        """What a session's snapshot is made of; there may be no session."""
+        ...
 
     def session(self, snapshot: Snapshot, result: SessionResult) -> None:
         """A session is over."""
@@ -132,8 +136,10 @@ class LiveScheduler:
         if reports:
             self._report(reports)
             supply = self._client.supply()
-        self._memory.see(view, supply, max(view.now, supply.now), self._client.observations())
-        snapshot = scheduler.merged(view, supply, self._memory)
+        observations = self._client.observations()
+        snapshot = self._memory.look(view, supply, observations)
+        if self._recorder is not None:
+            self._recorder.seen(view, supply, observations)
         if problems := list(contradictions(snapshot)):
             self._say(f"the view does not fit the log: {problems[0]}", problems=len(problems))
             return None
@@ -148,13 +154,13 @@ class LiveScheduler:
         self._said = None
         took = self._clock.elapsed_s() - begun
         self._memory.note_needs(snapshot, result)
+        if self._recorder is not None:
+            self._recorder.session(snapshot, result)
         self._client.report_bookings(
             self._memory.occupied(snapshot, result), self._memory.shared_reports(snapshot.now)
         )
         refused = self._order(view, supply, result)
         self._publish(snapshot, result)
-        if self._recorder is not None:
-            self._recorder.session(snapshot, result)
         _LOG.info(
             "session",
             position=result.position,

@@ -55,6 +55,11 @@ class SchedulerMemory:
     #: What waiting jobs that could start want, by the last session.
     wants: dict[str, int] = field(default_factory=dict[str, int])
 
+    def look(self, view: Snapshot, supply: Supply, seen: Observations | None) -> Snapshot:
+        """See it, and return the snapshot of the next session."""
+        self.see(view, supply, max(view.now, supply.now), seen)
+        return merged(view, supply, self)
+
     def see(
         self, view: Snapshot, supply: Supply, now: datetime, seen: Observations | None = None
     ) -> None:

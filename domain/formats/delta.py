@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from decimal import Decimal
 from typing import Final, Generic, Literal, Self, TypeVar, cast
 
 from pydantic import Field
@@ -17,6 +16,7 @@ from pydantic import Field
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Count, Format, Name, Time
 from xce.domain.formats.building import built
+from xce.domain.formats.sameness import is_same
 from xce.domain.formats.snapshot import (
     Catalog,
     Countable,
@@ -193,39 +193,6 @@ def difference(before: Snapshot, after: Snapshot) -> Delta:
     )
 
 
-def is_same(one: object, other: object) -> bool:
-    """Return whether two values are written the same: more than equal, for True is 1 and 0.1 is 0.10."""
-    if one is other:
-        return True
-    kind = type(one)
-    if kind is not type(other):
-        return False
-    match one:
-        case str() | int():
-            return one == other
-        case Format():
-            theirs = other.__dict__
-            return all(
-                mine is theirs[name] or is_same(mine, theirs[name])
-                for name, mine in one.__dict__.items()
-            )
-        case tuple():
-            return _are_same(cast(Sequence[object], one), cast(Sequence[object], other))
-        case dict():
-            mine, others = cast(Mapping[str, object], one), cast(Mapping[str, object], other)
-            return list(mine) == list(others) and all(
-                is_same(value, others[name]) for name, value in mine.items()
-            )
-        case Decimal():
-            return one.as_tuple() == cast(Decimal, other).as_tuple()
-        case _:
-            return one == other
-
-
-def _are_same(some: Sequence[object], others: Sequence[object]) -> bool:
-    return len(some) == len(others) and all(map(is_same, some, others))
-
-
 def _changes(
     kind: type[Changes[Item]], before: Sequence[Item], after: Sequence[Item]
 ) -> Changes[Item]:
@@ -337,21 +304,7 @@ def apply(snapshot: Snapshot, delta: Delta) -> Snapshot:
     problems = [*names_twice(delta), *_of_another(snapshot, delta)]
     if problems:
         raise InputError("delta", problems)
-    made = Snapshot.model_construct(
-        format="xce.snapshot/1",
-        now=delta.now,
-        position=delta.position,
-        hosts=changed(snapshot.hosts, delta.hosts, "hosts", problems),
-        shared=changed(snapshot.shared, delta.shared, "shared", problems),
-        queues=changed(snapshot.queues, delta.queues, "queues", problems),
-        limits=changed(snapshot.limits, delta.limits, "limits", problems),
-        quotas=changed(snapshot.quotas, delta.quotas, "quotas", problems),
-        groups=changed(snapshot.groups, delta.groups, "groups", problems),
-        running=changed(snapshot.running, delta.running, "running", problems),
-        pending=changed(snapshot.pending, delta.pending, "pending", problems),
-        catalog=next_catalog(snapshot.catalog, delta.catalog, problems),
-        settings=snapshot.settings if delta.settings is None else delta.settings,
-    )
+    made = unchecked(snapshot, delta, problems)
     problems = problems or [in_delta(problem, made, delta) for problem in contradictions(made)]
     if problems:
         raise InputError("delta", problems)
@@ -399,6 +352,25 @@ def _of_another(snapshot: Snapshot, delta: Delta) -> Iterator[Problem]:
             f"belongs to the snapshot at {delta.base_position}, not to that at {snapshot.position}",
             "base_position",
         )
+
+
+def unchecked(snapshot: Snapshot, delta: Delta, problems: list[Problem]) -> Snapshot:
+    """Return what a delta makes of a snapshot, whether or not that contradicts itself; what does not fit is added to ``problems``."""
+    return Snapshot.model_construct(
+        format="xce.snapshot/1",
+        now=delta.now,
+        position=delta.position,
+        hosts=changed(snapshot.hosts, delta.hosts, "hosts", problems),
+        shared=changed(snapshot.shared, delta.shared, "shared", problems),
+        queues=changed(snapshot.queues, delta.queues, "queues", problems),
+        limits=changed(snapshot.limits, delta.limits, "limits", problems),
+        quotas=changed(snapshot.quotas, delta.quotas, "quotas", problems),
+        groups=changed(snapshot.groups, delta.groups, "groups", problems),
+        running=changed(snapshot.running, delta.running, "running", problems),
+        pending=changed(snapshot.pending, delta.pending, "pending", problems),
+        catalog=next_catalog(snapshot.catalog, delta.catalog, problems),
+        settings=snapshot.settings if delta.settings is None else delta.settings,
+    )
 
 
 def changed(

@@ -10,10 +10,12 @@ from typing import Any, Final
 import pytest
 
 from xce.domain.cluster import hosts
-from xce.domain.demand import catalog_pass, idle
+from xce.domain.demand import catalog_pass
 from xce.domain.demand.exactness import Tightening
+from xce.domain.demand.idle import idle_supply
 from xce.domain.demand.template_choice import Option, best, best_alone
 from xce.domain.formats.policy import PolicySettings
+from xce.domain.formats.session_result import Idle
 from xce.domain.formats.snapshot import PendingJob, Queue
 from xce.domain.policy import billing, bounds, offers
 from xce.domain.policy.backoff import pause_for
@@ -108,28 +110,26 @@ def new_hosts_are_not_filled_with_the_jobs_behind(patch: Patch) -> None:
     patch.setattr(catalog_pass.Pass, "_on_what_is_there", none)
 
 
-@rule("session", "idle")
+@rule("session", "idle.hosts")
 def hosts_are_idle_a_minute_later(patch: Patch) -> None:
-    right = idle._idle_hosts  # pyright: ignore[reportPrivateUsage]
+    def later(compiled: Compiled, *more: Any) -> Idle:
+        found = idle_supply(compiled, *more)
+        snapshot = compiled.snapshot
+        latest = snapshot.now - snapshot.settings.idle_host_after - timedelta(minutes=1)
+        settled = tuple(one for one in found.hosts if one.idle_since <= latest)
+        return found.model_copy(update={"hosts": settled})
 
-    def later(compiled: Any, placements: Any) -> Any:
-        minute = timedelta(minutes=1)
-        found = right(compiled, placements)
-        settled = compiled.snapshot.now - compiled.snapshot.settings.idle_host_after - minute
-        return tuple(one for one in found if one.idle_since <= settled)
-
-    patch.setattr(idle, "_idle_hosts", later)
+    everywhere(patch, idle_supply, later)
 
 
 @rule("session", "idle.counts")
-def tokens_are_unused_whatever_was_needed_of_late(patch: Patch) -> None:
-    right = idle._idle_counts  # pyright: ignore[reportPrivateUsage]
+def one_token_less_is_unused(patch: Patch) -> None:
+    def less(*given: Any) -> Idle:
+        found = idle_supply(*given)
+        counts = tuple(one.model_copy(update={"amount": one.amount - 1}) for one in found.counts)
+        return found.model_copy(update={"counts": counts})
 
-    def forgetful(snapshot: Any, compiled: Any, placements: Any) -> Any:
-        pools = [pool.model_copy(update={"peak_need": 0}) for pool in snapshot.shared]
-        return right(snapshot.model_copy(update={"shared": tuple(pools)}), compiled, placements)
-
-    patch.setattr(idle, "_idle_counts", forgetful)
+    everywhere(patch, idle_supply, less)
 
 
 # ------------------------------------------------------------------------ policy

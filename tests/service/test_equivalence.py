@@ -16,12 +16,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.replay.rules import RULES
 from tests.service.running import NAMES, TOKENS, write_tokens
 from xce.adapters.cli.main import app
 from xce.adapters.clock import SystemClock
@@ -30,13 +31,16 @@ from xce.adapters.recordings import read_lines
 from xce.adapters.schedulers import fake_state
 from xce.adapters.schedulers.fake import FakeFile
 from xce.adapters.store.open import open_log
+from xce.domain.engine import scheduler
 from xce.domain.engine.messages import Role
 from xce.domain.formats.event_entry import event_entry
 from xce.domain.formats.policy import DecisionKind
 from xce.domain.formats.snapshot import Host, PendingJob, Settings
+from xce.domain.sharing.window import PeakWindow
 from xce.replay.recording import Entry, Other, RecordedSession, RecordingReader
 from xce.replay.rounds import RecordedRound
 from xce.replay.verification import Verdict, verify
+from xce.replay.views import Seen
 
 SESSIONS = int(os.environ.get("XCE_LIVE_SESSIONS", "40"))
 #: A session a second, on a machine that has other things to do too.
@@ -176,6 +180,8 @@ def test_every_session_and_every_round_of_a_live_run_says_the_same_again(
         assert verdict.mismatch is None
         assert verdict.whole
 
+    kinds = Counter(type(entry) for entry in entries(site))
+    assert kinds[Seen] >= kinds[RecordedSession]
     counts = verdict_of(site).counts
     for name, count in counts.document().items():
         record_property(name, count)
@@ -226,6 +232,52 @@ def test_no_session_was_shown_how_long_a_job_runs(site: Path) -> None:
             assert "run_time" not in text
             assert "ends_at" not in text
             assert all(job.run_limit is None for job in entry.snapshot.pending)
+
+
+def no_drains(patch: pytest.MonkeyPatch) -> None:
+    """A host takes work until the batch system itself has closed it."""
+
+    def nobody(supply: object) -> set[str]:
+        return set()
+
+    patch.setattr(scheduler, "_draining", nobody)
+
+
+def longer_window(patch: pytest.MonkeyPatch) -> None:
+    """Tokens are needed that nobody has needed."""
+    peak = PeakWindow.peak
+
+    def one_more(window: PeakWindow, now: datetime) -> int | None:
+        return 1 + (peak(window, now) or 0)
+
+    patch.setattr(PeakWindow, "peak", one_more)
+
+
+def one_of(name: str) -> Callable[[pytest.MonkeyPatch], None]:
+    return next(rule.change for rule in RULES if rule.name == name)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (no_drains, "snapshot.hosts["),
+        (longer_window, "snapshot.shared[0].peak_need"),
+        (one_of("hosts are filled in the opposite order"), ""),
+        (one_of("hosts that are spare are not dropped"), "demand"),
+        (one_of("one step more is asked"), "decisions["),
+    ],
+    ids=("drains", "window", "host-order", "tightness", "amount"),
+)
+def test_a_rule_that_is_changed_is_found_in_the_live_run(
+    site: Path, change: Callable[[pytest.MonkeyPatch], None], path: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        change(patch)
+        found = verdict_of(site).mismatch
+
+    assert found is not None
+    assert found.path.startswith(path)
+    assert found.session > 0
 
 
 def test_a_recording_without_names_says_the_same(site: Path, tmp_path: Path) -> None:

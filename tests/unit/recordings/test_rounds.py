@@ -22,7 +22,7 @@ from xce.domain.formats.policy import (
     RequestEntry,
 )
 from xce.domain.formats.provider import Kind, ProviderDescription
-from xce.domain.formats.session_result import Demand, SessionResult
+from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.policy.decide import decide
 from xce.domain.provisioning.instance import InstanceState
@@ -92,7 +92,9 @@ class Tape:
 
     def inputs(self, minute: int = 0, **more: object) -> PolicyInput:
         result = self.result
-        known = {"providers": (CLOUD,), "demand": Demand() if result is None else result.demand}
+        known: dict[str, object] = {"providers": (CLOUD,)}
+        if result is not None:
+            known |= {"demand": result.demand, "idle": result.idle}
         return PolicyInput(now=AT + timedelta(minutes=minute)).model_copy(update=known | more)
 
     def round(self, inputs: PolicyInput, session: int | None = None) -> tuple[Decision, ...]:
