@@ -5,22 +5,22 @@ of one round count against the next.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from typing import Protocol
 
-from xce.domain.formats.policy import AskRate, Budget, PolicyInput
+from xce.domain.formats.policy import Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription, ResourceOffer, TemplateOffer
 from xce.domain.formats.standing import BudgetUse
-from xce.domain.policy import facts, money, spot
+from xce.domain.policy import money, spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
-from xce.domain.policy.purses import UNBOUNDED, Cost, PeriodBound, in_money, purses_of
+from xce.domain.policy.purses import UNBOUNDED, PeriodBound, in_money, purses_of
 from xce.domain.policy.times import clock, later
+from xce.domain.policy.usage import Usage, asked_within
 from xce.domain.policy.wanted import Want
-from xce.domain.provisioning.instance import InstanceState
 from xce.domain.values import natural_key, write_duration
 
 
@@ -124,7 +124,7 @@ class Bounds:
         self._wants = wants or {}
         self._shares: dict[str, Bound] = {}
         self._cautious: dict[str, list[Bound]] = {}
-        usage = _Usage(inputs)
+        usage = Usage(inputs)
         self._usage = usage
         budgets = sorted(inputs.budgets, key=lambda budget: natural_key(budget.name))
         self._in_flight = CountBound(
@@ -139,14 +139,17 @@ class Bounds:
             (
                 budget,
                 RateBound(
-                    f"budget {budget.name}", rate.hosts, _asked(inputs, budget, rate), rate.within
+                    f"budget {budget.name}",
+                    rate.hosts,
+                    asked_within(inputs, budget, rate),
+                    rate.within,
                 ),
             )
             for budget in budgets
             if (rate := budget.max_asked) is not None
         ]
         self._budget_costs = [
-            (budget, usage.cost_bound(budget, limit))
+            (budget, _cost_bound(usage, budget, limit))
             for budget in budgets
             if (limit := budget.max_cost_per_hour) is not None
         ]
@@ -333,141 +336,14 @@ def _use(
     )
 
 
-def _asked(inputs: PolicyInput, budget: Budget, rate: AskRate) -> int:
-    """Return the hosts that were asked within the time of a rate.
-
-    The record of asks has all of them, merged by time; the requests of the inventory stand in where there is no record.
-    """
-    since = inputs.now - rate.within
-    recorded = Counter[tuple[str, str, str | None]]()
-    for entry in inputs.asked:
-        key = entry.provider, entry.template, entry.project
-        if entry.asked_at > since and budget.covers(*key):
-            recorded[key] += entry.hosts
-    requested = Counter[tuple[str, str, str | None]]()
-    for request in inputs.inventory.requests:
-        template = request.template
-        if (
-            template is not None
-            and request.asked_at > since
-            and budget.covers(request.provider, template, request.project)
-        ):
-            requested[request.provider, template, request.project] += request.amount
-    return (recorded | requested).total()
-
-
-class _Usage:
-    """What exists or is asked, counted once."""
-
-    def __init__(self, inputs: PolicyInput) -> None:
-        inventory = inputs.inventory
-        prices = _stated_prices(inputs.providers)
-        self.of_template = Counter[tuple[str, str]]()
-        self._hosts_of = Counter[tuple[str, str, str | None]]()
-        self.of_provider = Counter[str]()
-        self.of_resource = Counter[tuple[str, str]]()
-        self.borrowed = Counter[str]()
-        self.in_flight = 0
-        self.in_flight_of = Counter[tuple[str, str]]()
-        self.costs: list[Cost] = []
-        for instance in inventory.instances:
-            if not facts.exists(instance):
-                continue
-            self._exists(instance.provider, instance.template, instance.project, 1)
-            if instance.state is InstanceState.STARTING:
-                self._comes(instance.provider, instance.template, 1)
-            stated = prices.get((instance.provider, Kind.HOST, instance.template))
-            self.costs.append(
-                Cost(
-                    f"instance {instance.id}",
-                    instance.provider,
-                    instance.template,
-                    instance.project,
-                    _known(instance.price_per_hour, stated),
-                    1,
-                    instance.granted_at,
-                )
-            )
-        for grant in inventory.grants:
-            if amount := facts.held(grant):
-                self.of_resource[grant.provider, grant.resource] += amount
-                self.borrowed[grant.resource] += amount
-                stated = prices.get((grant.provider, Kind.COUNTABLE, grant.resource))
-                price = _known(grant.price_per_hour, stated)
-                self.costs.append(
-                    Cost(
-                        f"grant {grant.id}",
-                        grant.provider,
-                        None,
-                        grant.project,
-                        price,
-                        amount,
-                        grant.granted_at,
-                    )
-                )
-        for request in inventory.requests:
-            if not (amount := facts.open_amount(request)):
-                continue
-            if request.kind is Kind.HOST:
-                item = request.template or ""
-                self._exists(request.provider, item, request.project, amount)
-                self._comes(request.provider, item, amount)
-            else:
-                item = request.resource or ""
-                self.of_resource[request.provider, item] += amount
-                self.borrowed[item] += amount
-            stated = prices.get((request.provider, request.kind, item))
-            price = _known(request.price_per_hour, stated)
-            self.costs.append(
-                Cost(
-                    f"request {request.id}",
-                    request.provider,
-                    request.template,
-                    request.project,
-                    price,
-                    amount,
-                )
-            )
-
-    def _comes(self, provider: str, template: str, amount: int) -> None:
-        self.in_flight += amount
-        self.in_flight_of[provider, template] += amount
-
-    def _exists(self, provider: str, template: str, project: str | None, amount: int) -> None:
-        self.of_template[provider, template] += amount
-        self.of_provider[provider] += amount
-        self._hosts_of[provider, template, project] += amount
-
-    def hosts(self, budget: Budget) -> int:
-        """Return the hosts that count against a budget."""
-        return sum(count for key, count in self._hosts_of.items() if budget.covers(*key))
-
-    def cost_bound(self, budget: Budget, limit: Decimal) -> CostBound:
-        """Return the bound of a budget on the cost rate, with the rate of now."""
-        bound = CostBound(f"budget {budget.name}", limit)
-        covered = [
-            cost for cost in self.costs if budget.covers(cost.provider, cost.template, cost.project)
-        ]
-        bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
-        for cost in covered:
-            if cost.price is not None:
-                bound.take(cost.amount, cost.price)
-        return bound
-
-
-def _known(agreed: Decimal | None, stated: Decimal | None) -> Decimal | None:
-    """Return the price that was agreed, else what is asked now."""
-    return agreed if agreed is not None else stated
-
-
-def _stated_prices(
-    providers: Iterable[ProviderDescription],
-) -> dict[tuple[str, Kind, str], Decimal | None]:
-    """Return what providers ask now, for entries that do not say what was agreed."""
-    prices: dict[tuple[str, Kind, str], Decimal | None] = {}
-    for provider in providers:
-        for template in provider.templates:
-            prices[provider.name, Kind.HOST, template.template_id] = provider.price_of(template)
-        for resource in provider.resources:
-            prices[provider.name, Kind.COUNTABLE, resource.name] = provider.price_of(resource)
-    return prices
+def _cost_bound(usage: Usage, budget: Budget, limit: Decimal) -> CostBound:
+    """Return the bound of a budget on the cost rate, with the rate of now."""
+    bound = CostBound(f"budget {budget.name}", limit)
+    covered = [
+        cost for cost in usage.costs if budget.covers(cost.provider, cost.template, cost.project)
+    ]
+    bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
+    for cost in covered:
+        if cost.price is not None:
+            bound.take(cost.amount, cost.price)
+    return bound

@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from decimal import Decimal
-from functools import cache
 
 from tests.replay.worlds import Finished, demo_config, finish
 from xce.domain.formats.config import SimulationConfig
@@ -25,7 +24,6 @@ def config_with(*budgets: Budget) -> SimulationConfig:
     return config.model_copy(update={"policy": policy, "driver": driver})
 
 
-@cache
 def run_with(*budgets: Budget) -> Finished:
     return finish(config_with(*budgets), eda_day(7))
 
