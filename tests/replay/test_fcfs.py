@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from tests.conftest import ROOT
+from xce.adapters.cli.main import app
 from xce.adapters.settings import load_config
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.formats.config import ClusterConfig, DriverConfig, HostGroup, SimulationConfig
@@ -87,6 +89,26 @@ def test_the_head_of_the_kth_trace_starts_as_the_reference_says(shared: Path) ->
     ]
     assert len(starts) == 5000
     assert starts == first_come_first_served(jobs, 100)
+
+
+def test_the_command_writes_those_starts(shared: Path, tmp_path: Path) -> None:
+    """``xce sim swf --starts``, as in the head of ``examples/kth-fcfs.yaml``."""
+    trace, out = shared / "traces" / "KTH-SP2-1996-2.swf.gz", tmp_path / "starts.csv"
+    words = ["sim", "swf", str(trace), "--config", str(ROOT / "examples" / "kth-fcfs.yaml")]
+    words += ["--jobs", "400", "--order", "strict", "--starts", str(out), "--quiet"]
+
+    done = CliRunner().invoke(app, words)
+
+    assert done.exit_code == 0, done.output
+    with open_swf(trace) as log:
+        records = [record for record, _ in zip(log.jobs(), range(400), strict=False)]
+    jobs = [(str(r.number), r.submit, r.processors_asked or 0, r.run_time or 0) for r in records]
+    expected = first_come_first_served(jobs, 100)
+    head, *lines = out.read_text(encoding="utf-8").splitlines()
+    found = {name: datetime.fromisoformat(at) for name, at in (line.split(",") for line in lines)}
+    assert head == "job,start"
+    first = found[jobs[0][0]] - timedelta(seconds=expected[jobs[0][0]])
+    assert {name: (at - first) // timedelta(seconds=1) for name, at in found.items()} == expected
 
 
 @given(
