@@ -88,6 +88,9 @@ def story() -> Iterator[Story]:
         site = Site(folder, port)
         site.prepare()
         try:
+            site.lab.run(
+                OURS, "scontrol", "reconfigure"
+            )  # saves what a newer one does not start without
             for kind in DAEMONS:
                 site.start(kind)
             yield Story(site)

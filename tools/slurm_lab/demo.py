@@ -138,9 +138,9 @@ def main(arguments: Sequence[str]) -> int:
             raise LabError(missing)
         demo.run()
         codes = site.end()
-        recordings = [verify(read_lines(p), p.name) for p in sorted(folder.glob("run*.rec.gz"))]
+        recordings = [verify(read_lines(p), p.name) for p in sorted(folder.glob("r*.rec.gz"))]
         right = all(one.mismatch is None for one in recordings)
-        demo.say(f"daemons ended with {sorted(codes.values())}; recording {'verified' if right else 'differs'}")  # fmt: skip
+        demo.say(f"daemons ended with {sorted(codes.values())}; recordings {'verified' if right else 'differ'}")  # fmt: skip
         return 0 if right and not any(codes.values()) else 3
     except (LabError, XceError, OSError) as error:
         print(f"slurm-demo: {error}", file=sys.stderr)

@@ -272,8 +272,7 @@ class SlurmLocal:
                 if known["pid"] is None and not known["ending"]:
                     self._launch(known)
                 elif not known["ending"] and not is_slurmd(known["pid"]):
-                    known["ending"] = "its slurmd has ended"
-                    self._keep()
+                    self._follow(known)
                 if known["ending"]:
                     self._end(known)
             except SlurmError as error:  # later, then
@@ -287,6 +286,16 @@ class SlurmLocal:
         node = known["node"]
         known["pid"] = self._slurm.daemon_of(node) or self._slurm.start(node)
         known["called"] = self._now
+        self._keep()
+
+    def _follow(self, known: dict[str, Any]) -> None:
+        """Find the slurmd that has taken a machine over (from 23.11 on one that is to register again starts anew), or note its end."""
+        pid = self._slurm.daemon_of(known["node"])
+        if pid is None and self._now - known.get("again", 0.0) < JOIN_S:
+            return  # it is about to
+        known["pid"] = pid or known["pid"]
+        if pid is None:
+            known["ending"] = "its slurmd has ended"
         self._keep()
 
     def _make_known(self) -> None:
@@ -306,13 +315,15 @@ class SlurmLocal:
         """Let the slurmd of a machine register, if it has had time to; Slurm refuses to set such a record by a command."""
         if known["pid"] is None or self._now - known.get("called", 0.0) < JOIN_S:
             return
-        known["called"] = self._now
+        known["called"] = known["again"] = self._now
         self._keep()
         call_again(known["pid"])
 
     def _end(self, known: dict[str, Any]) -> None:
         """End a machine and all that runs on it, then make its record FUTURE again."""
-        node, pid = known["node"], known["pid"] or self._slurm.daemon_of(known["node"])
+        node, pid = known["node"], known["pid"]
+        if pid is None or not is_slurmd(pid):
+            pid = self._slurm.daemon_of(node)
         if pid is not None:
             end_process(pid, is_slurmd)
         if not self._slurm.nodes().get(node, {}).get("State", "FUTURE").startswith("FUTURE"):

@@ -40,6 +40,10 @@ class Cluster:
     away: bool = False
     now: float = 1000.0
     called: list[str] = field(default_factory=list[str])
+    #: What is added to the number of a slurmd that is to register again: from 23.11 on it is another process.
+    starts_anew: int = 0
+    #: There is none for a moment then.
+    away_meanwhile: bool = False
     requeued: list[str] = field(default_factory=list[str])
 
     def step(self, do: Callable[[], Any]) -> Any:
@@ -104,8 +108,10 @@ class Cluster:
 
     def call_again(self, pid: int) -> None:
         def do() -> None:
-            node = self.daemons[pid]
+            node = self.daemons.pop(pid)
             self.called.append(node)
+            if not self.away_meanwhile:
+                self.daemons[pid + self.starts_anew] = node
             self.records[node]["State"] = "IDLE"
 
         self.step(do)
@@ -227,6 +233,37 @@ def test_a_live_machine_that_slurm_has_forgotten_registers_again(
     assert cluster.called == ["small1"], "once is enough"
     assert cluster.records["small1"]["Comment"] == f"xce:{machines[0]['machineId']}"
     assert cluster.started == 2
+
+
+def test_a_slurmd_that_registers_again_as_another_process_is_the_same_machine(
+    provider: Provider, cluster: Cluster
+) -> None:
+    (machine,) = provider.status(provider.ask(1)["requestId"])["machines"]
+    cluster.forget("small1")
+    cluster.now += scripts.JOIN_S
+    cluster.starts_anew = 100
+    cluster.away_meanwhile = True
+    provider.call("listMachines")
+    assert [one["machineId"] for one in provider.call("listMachines")["machines"]] == [machine["machineId"]]  # fmt: skip
+
+    cluster.daemons[101] = "small1"
+    provider.call("listMachines")
+    assert cluster.called == ["small1"]
+    assert provider.give_back([machine])["status"] == "complete"
+    assert cluster.daemons == {}
+
+
+def test_a_slurmd_that_does_not_come_back_is_a_machine_that_has_ended(
+    provider: Provider, cluster: Cluster
+) -> None:
+    provider.ask(1)
+    cluster.forget("small1")
+    cluster.now += scripts.JOIN_S
+    cluster.away_meanwhile = True
+    provider.call("listMachines")
+    cluster.now += scripts.JOIN_S
+
+    assert provider.call("listMachines")["machines"] == []
 
 
 def test_a_machine_that_has_just_started_has_time_to_register(
