@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Final
 
@@ -183,7 +183,7 @@ def _taken_over(look: Look) -> Iterator[Condition]:
 
 
 def _clock(time: datetime) -> str:
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 _FINDERS: Final[Mapping[AlertKind, Callable[[Look], Iterable[Condition]]]] = {

@@ -19,8 +19,8 @@ ALERTS: Final[Listing[AlertEntry]] = Listing(
         Column("kind", lambda entry: entry.kind.value),
         Column("state", lambda entry: entry.state.value, by_state),
         Column("since", lambda entry: entry.raised_at),
-        Column("until", lambda entry: entry.cleared_at, extra=True),
         Column("not told", lambda entry: entry.not_told, wraps=True, extra=True),
+        Column("until", lambda entry: entry.cleared_at, extra=True),
         Column("what", lambda entry: entry.text, wraps=True),
     ),
 )

@@ -23,6 +23,7 @@ from xce.adapters.cli.operators.showing import (
 )
 from xce.adapters.cli.operators.tables import BUDGETS, DECISIONS, HOLDS, write
 from xce.adapters.client import Client
+from xce.domain.events.ids import name_of
 from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import Decision
 from xce.domain.formats.rest import CostLine, DecisionEntry, EventEntry, SpentPeriods
@@ -208,14 +209,18 @@ def decisions(
     DECISIONS.show(context, watch, as_json=as_json, entries=newest)
 
 
-#: The columns of ``audit``.
+def _why(event: EventEntry) -> object:
+    return event.data.get("why") or event.data.get("reason") or event.data.get("text")
+
+
+#: The columns of ``audit``; the kind of what an event is of stands in its name.
 EVENTS: Final[tuple[Column[EventEntry], ...]] = (
-    Column("position", lambda entry: entry.position, right=True),
     Column("at", lambda entry: entry.at),
     Column("what", lambda entry: entry.name.removeprefix("xce.")),
-    Column("of", lambda entry: entry.aggregate),
+    Column("of", lambda entry: name_of(entry.aggregate)),
+    Column("why", _why, wraps=True, extra=True),
     Column("by", lambda entry: entry.by, extra=True),
-    Column("why", lambda entry: entry.data.get("why") or entry.data.get("reason"), wraps=True),
+    Column("position", lambda entry: entry.position, right=True, extra=True),
 )
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
-from xce.adapters.cli.visible import cell
+from xce.adapters.cli.visible import PlainConsole, cell
 from xce.domain.formats.base import Format
 from xce.domain.values import write_duration
 
@@ -184,7 +184,12 @@ def print_entries(
         terminal.print_table(table_of(entries, columns, times))
         return
     table, left_out, wide = fitted(entries, columns, times, console.width)
-    console.print(table, width=max(wide, console.width), crop=False, no_wrap=wide > console.width)
+    if wide <= console.width:
+        console.print(table)
+    else:  # a console makes nothing wider than itself
+        PlainConsole(
+            file=console.file, width=wide, force_terminal=True, no_color=console.no_color
+        ).print(table, crop=False)
     if left_out:
         terminal.err.print(
             f"left out, for want of room: {', '.join(left_out)}; --json has all", soft_wrap=True

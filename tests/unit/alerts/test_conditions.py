@@ -78,7 +78,7 @@ def test_a_provider_that_is_paused_as_a_whole_is_a_condition_while_it_lasts(run:
     run.do(PauseProvider("aws", None, at(30), "no credit"))
 
     assert found(look_at(run)) == [
-        "paused aws: provider aws is paused until 2026-03-01T10:30:00Z: no credit"
+        "paused aws: provider aws is paused until 2026-03-01 10:30:00 UTC: no credit"
     ]
     assert found(look_at(run, minute=31)) == []
 
@@ -89,7 +89,7 @@ def test_a_pause_of_one_template_is_none_but_of_all_that_is_offered_it_is(run: R
 
     run.do(PauseProvider("aws", "m8", at(20), "no capacity"))
     assert found(look_at(run)) == [
-        "paused aws: all that provider aws offers is paused, m8 until 2026-03-01T10:20:00Z: no capacity"
+        "paused aws: all that provider aws offers is paused, m8 until 2026-03-01 10:20:00 UTC: no capacity"
     ]
 
 
@@ -150,10 +150,10 @@ def drifting(run: Run, drift: int | None, since: float | None, minute: float) ->
 def test_drift_is_a_condition_when_it_has_lasted_as_long_as_the_resource_wants(run: Run) -> None:
     assert drifting(run, 3, since=0, minute=14) == []
     assert drifting(run, 3, since=0, minute=15) == [
-        "drift lic: 3 of lic are in use and not booked, since 2026-03-01T10:00:00Z"
+        "drift lic: 3 of lic are in use and not booked, since 2026-03-01 10:00:00 UTC"
     ]
     assert drifting(run, -3, since=0, minute=15) == [
-        "drift lic: 3 of lic are booked and not in use, since 2026-03-01T10:00:00Z"
+        "drift lic: 3 of lic are booked and not in use, since 2026-03-01 10:00:00 UTC"
     ]
     assert drifting(run, 1, since=None, minute=99) == []
     assert drifting(run, None, since=None, minute=99) == []
