@@ -16,6 +16,8 @@ from typing import Any
 from tests.stories import AWS, Story
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
+from xce.domain.alerts.alert import Alert, AlertKind
+from xce.domain.alerts.webhook import Outcome, Webhook
 from xce.domain.events.base import Aggregate
 from xce.domain.events.document import document_of
 from xce.domain.formats.provider import Billing, Kind, ProviderDescription, ResourceOffer
@@ -123,6 +125,17 @@ def tell(log: StoredLog) -> None:
     )  # fmt: skip
     refusals.note(caller="viewer/bob", action="drain", count=3, why="a viewer may not", at=AT)
     log.append([orphan, ours, let_be, decision, receipt, refusals])
+
+    alert = Alert.raise_first(
+        kind=AlertKind.ORPHAN, subject="cloud/m99", text="nobody owns it", **stamp
+    )
+    alert.clear(why="it is not so any more", **stamp)
+    alert.raise_again(text="nobody owns it", **stamp)
+    webhook = Webhook.tell_first(
+        webhook="pager", position=40, outcome=Outcome.DELIVERED, why="", **stamp
+    )
+    webhook.tell(position=41, outcome=Outcome.REFUSED, why="answered 422", **stamp)
+    log.append([alert, webhook])
 
     lease.release(epoch=1, **stamp)
     lease.regrant(holder="p9", epoch=2, term=TERM, **stamp)

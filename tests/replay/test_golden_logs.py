@@ -42,6 +42,12 @@ def require_part(found: object, kept: object, path: str = "") -> None:
         for key, value in cast("dict[str, object]", kept).items():
             assert key in mine, f"{path}/{key} is gone"
             require_part(mine[key], value, f"{path}/{key}")
+    elif isinstance(kept, list):
+        assert isinstance(found, list), path
+        ours, theirs = cast("list[object]", found), cast("list[object]", kept)
+        assert len(ours) == len(theirs), path
+        for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            require_part(one, other, f"{path}/{number}")
     else:
         assert found == kept, path
 
