@@ -78,6 +78,7 @@ class LiveInventory(Projection):
         self._on(Grant.ReturnConfirmed, self._grant_return_confirmed)
         self._on(Grant.ReturnRefused, self._grant_return_refused)
         self._on(Grant.Extended, self._grant_extended)
+        self._on(Grant.PartLost, self._grant_part_lost)
         self._on(Grant.Lost, self._grant_lost)
 
     # -------------------------------------------------------------------- views
@@ -352,6 +353,12 @@ class LiveInventory(Projection):
         row.expires_at, row.renewed_at = event.expires_at, event.timestamp
         row.touch()
         self._touch()
+
+    def _grant_part_lost(self, event: Grant.PartLost, position: int) -> None:
+        row = self._grants[name_of(event.originator_id)]
+        row.returned += event.amount
+        _add(self.units_of, (row.provider, row.resource), -event.amount)
+        self._rest(row)
 
     def _grant_lost(self, event: Grant.Lost, position: int) -> None:
         row = self._grants[name_of(event.originator_id)]

@@ -119,6 +119,7 @@ class Spending(Projection):
         self._on(Grant.ReturnStarted, self._return_started)
         self._on(Grant.ReturnConfirmed, self._return_confirmed)
         self._on(Grant.ReturnRefused, self._return_refused)
+        self._on(Grant.PartLost, self._part_lost)
         self._on(Grant.Lost, self._all_ended)
 
     # -------------------------------------------------------------------- views
@@ -250,6 +251,9 @@ class Spending(Projection):
     def _return_confirmed(self, event: Grant.ReturnConfirmed, position: int) -> None:
         part = self._live[event.originator_id]
         self._end(event, part, part.returns.pop(event.return_id))
+
+    def _part_lost(self, event: Grant.PartLost, position: int) -> None:
+        self._end(event, self._live[event.originator_id], event.amount)
 
     def _all_ended(self, event: DomainEvent, position: int) -> None:
         part = self._live[event.originator_id]

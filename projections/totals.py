@@ -99,6 +99,7 @@ class SharedTotals(Projection):
         self._on(ElasticResource.Borrowed, self._fold_borrowed)
         self._on(ElasticResource.GivenBack, self._fold_given_back)
         self._on(ElasticResource.PutBack, self._fold_put_back)
+        self._on(ElasticResource.PartLost, self._fold_part_lost)
         self._on(ElasticResource.GrantLost, self._fold_grant_lost)
         self._on(Grant.ReturnConfirmed, self._fold_return_confirmed)
         self._on(Grant.Lost, self._fold_lost)
@@ -209,6 +210,11 @@ class SharedTotals(Projection):
         name = name_of(event.originator_id)
         self._borrowed[name] += event.amount
         self._end_return(event.grant_id, event.return_id)
+        self._touch(name)
+
+    def _fold_part_lost(self, event: ElasticResource.PartLost, position: int) -> None:
+        name = name_of(event.originator_id)
+        self._borrowed[name] -= event.amount
         self._touch(name)
 
     def _fold_grant_lost(self, event: ElasticResource.GrantLost, position: int) -> None:

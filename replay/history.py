@@ -235,6 +235,8 @@ class History:
             case Grant.ReturnRefused(return_id=return_id, why=why):
                 del use.pending[return_id]
                 self._end_return(return_id, name, f"refused: {why}", at)
+            case Grant.PartLost(amount=amount):
+                use.parts.append((at, amount))
             case Grant.Lost():
                 use.lost = use.held
                 use.parts.append((at, use.held))

@@ -336,6 +336,8 @@ class Driver:
         around.watch.held_back(self.name, self._sightings.held)
         if self._sightings.held is not None:
             _LOG.error("losses held back", provider=self.name, why=self._sightings.held)
+        for odd in self._sightings.more:
+            _LOG.error("amounts differ", provider=self.name, why=odd)
         self.submit(self._with_evidence(steps))
 
     @property
@@ -346,7 +348,8 @@ class Driver:
     @property
     def is_unsettled(self) -> bool:
         """Whether the last listing left something that only the next one can confirm."""
-        return bool(self._sightings.missing or self._sightings.unowned)
+        seen = self._sightings
+        return bool(seen.missing or seen.unowned or seen.less)
 
     def describe(self) -> None:
         """Ask the provider what it offers; what it cannot say now, it has said before."""

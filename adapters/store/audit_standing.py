@@ -46,6 +46,7 @@ class StandingRows(Handlers):
         self._on(ElasticResource.Borrowed, self._borrowed)
         self._on(ElasticResource.GivenBack, self._given_back)
         self._on(ElasticResource.PutBack, self._put_back)
+        self._on(ElasticResource.PartLost, self._share_lost)
         self._on(ElasticResource.GrantLost, self._share_lost)
         self._on(Refusals.Noted, self._refused)
 
@@ -153,7 +154,12 @@ class StandingRows(Handlers):
     def _put_back(self, event: ElasticResource.PutBack, position: int, at: str) -> None:
         self._total(event, position, at, more=event.amount, grant=event.grant_id)
 
-    def _share_lost(self, event: ElasticResource.GrantLost, position: int, at: str) -> None:
+    def _share_lost(
+        self,
+        event: ElasticResource.PartLost | ElasticResource.GrantLost,
+        position: int,
+        at: str,
+    ) -> None:
         self._total(event, position, at, more=-event.amount, grant=event.grant_id)
 
     def _total(

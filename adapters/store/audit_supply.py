@@ -60,6 +60,8 @@ class SupplyRows(Handlers):
         self._on(Grant.ReturnStarted, self._grant_return_started)
         self._on(Grant.ReturnConfirmed, self._grant_return_confirmed)
         self._on(Grant.ReturnRefused, self._grant_return_refused)
+        self._on(Grant.Extended, self._grant_extended)
+        self._on(Grant.PartLost, self._grant_part_lost)
         self._on(Grant.Lost, self._grant_lost)
 
     # ----------------------------------------------------------------- requests
@@ -266,6 +268,16 @@ class SupplyRows(Handlers):
             event, event.return_id, "refused", event.why, position, at
         )
         self._rest(row, at)
+
+    def _grant_extended(self, event: Grant.Extended, position: int, at: str) -> None:
+        row = changed_row(self._grants, event, position)
+        row["expires_at"] = _perhaps(event.expires_at)
+
+    def _grant_part_lost(self, event: Grant.PartLost, position: int, at: str) -> None:
+        row = changed_row(self._grants, event, position)
+        row["returned"] += event.amount
+        self._rest(row, at)
+        self.costs.end(event.originator_id, amount=event.amount, at=at, position=position)
 
     def _grant_lost(self, event: Grant.Lost, position: int, at: str) -> None:
         row = changed_row(self._grants, event, position)

@@ -86,6 +86,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.ConfirmGrantReturn: _PROVISIONER,
     c.RefuseGrantReturn: _PROVISIONER,
     c.ExtendGrant: _PROVISIONER,
+    c.LosePart: _PROVISIONER,
     c.LoseGrant: _PROVISIONER,
     c.ReportOrphan: _PROVISIONER,
     c.AdoptOrphan: _PROVISIONER,

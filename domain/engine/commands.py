@@ -301,6 +301,15 @@ class ExtendGrant:
 
 
 @dataclass(frozen=True, slots=True)
+class LosePart:
+    """The lender has so much less of a grant lent to us than we counted."""
+
+    grant: Name
+    amount: Amount
+    why: Why
+
+
+@dataclass(frozen=True, slots=True)
 class LoseGrant:
     """What is left of a grant is gone without our return: its term ended, or the lender does not list it any more."""
 
@@ -496,7 +505,7 @@ Command = (
     | SettleRequest
     | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
-    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant | LoseGrant
+    | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant | LosePart | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision
     | RecordEvidence
     | DrainHost | OpenHost | ReportDrain | Freeze | Unfreeze | RecordConfiguration

@@ -300,7 +300,7 @@ class Controller:
                 site.site(space, command, stamp)
             case (
                 c.StartGrantReturn() | c.AcceptGrantReturn() | c.ConfirmGrantReturn()
-                | c.RefuseGrantReturn() | c.ExtendGrant() | c.LoseGrant()
+                | c.RefuseGrantReturn() | c.ExtendGrant() | c.LosePart() | c.LoseGrant()
             ):  # fmt: skip
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)

@@ -19,6 +19,7 @@ from xce.domain.engine.commands import (
     GiveUpRequest,
     LoseGrant,
     LoseInstance,
+    LosePart,
     LoseTrack,
     MissJoin,
     OpenRequest,
@@ -68,6 +69,7 @@ GrantCommand = (
     | ConfirmGrantReturn
     | RefuseGrantReturn
     | ExtendGrant
+    | LosePart
     | LoseGrant
 )
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
@@ -324,6 +326,9 @@ def grant(space: Workspace, command: GrantCommand, stamp: Stamp, occupied: int |
             )
         case ExtendGrant():
             known.extend(expires_at=command.expires_at, at=at, by=by, epoch=epoch)
+        case LosePart():
+            known.lose_part(amount=command.amount, why=command.why, at=at, by=by, epoch=epoch)
+            resource.lose_part(grant_id=command.grant, amount=command.amount, at=at, by=by)
         case LoseGrant():
             was_lent = known.state in LIVE
             known.lose(why=command.why, at=at, by=by, epoch=epoch)

@@ -20,6 +20,7 @@ from xce.domain.engine.commands import (
     ExtendGrant,
     LoseGrant,
     LoseInstance,
+    LosePart,
     RecordStatus,
     RefuseRequest,
     ReportOrphan,
@@ -51,11 +52,15 @@ class Sightings:
     """In how many listings in a row something was unowned, or missing; by the provider's id.
 
     Attributes:
+        less: in how many listings in a row the provider had less of a grant than we count.
+        more: what people should know of grants of which it has more; we count ours.
         held: why the last listing's losses were not believed yet; None: they were, or there were none.
     """
 
     unowned: Mapping[str, int] = field(default_factory=dict[str, int])
     missing: Mapping[str, int] = field(default_factory=dict[str, int])
+    less: Mapping[str, int] = field(default_factory=dict[str, int])
+    more: tuple[str, ...] = ()
     held: str | None = None
 
 
@@ -110,15 +115,18 @@ def reconcile(
         for theirs, times in missing.items()
         if theirs in over or (times >= AGREE and held is None)
     ]
+    short = books.short(listing, lifecycle)
+    less = {theirs: sightings.less.get(theirs, 0) + 1 for theirs in short}
     steps = (
         *_adopt(adopted, books.requests),
         *_look_up(books.requests.values(), adopted, strange, listing, lifecycle, asking),
         *_report(strange, seen, listing.provider, orphans, lifecycle, ids),
         *_lose(gone, books, over),
+        *_lose_parts(less, short, books),
         *_extend(listing, books),
         *_closed(listing, orphans, books.requests),
     )
-    return steps, Sightings(seen, missing, held)
+    return steps, Sightings(seen, missing, less, tuple(books.more(listing)), held)
 
 
 # ----------------------------------------------------------------------- books
@@ -144,6 +152,26 @@ class _Books:
     @property
     def owned(self) -> Collection[str]:
         return {**self.instances, **self.grants}.keys()
+
+    def short(self, listing: Listing, lifecycle: LifecycleSettings) -> dict[str, int]:
+        """Return how much less is listed of grants than is ours and not going back, of those old enough to be listed rightly."""
+        young = listing.asked_at - lifecycle.lookup_settle
+        found: dict[str, int] = {}
+        for one in listing.holdings:
+            entry = self.grants.get(one.theirs)
+            if entry is not None and entry.granted_at <= young:
+                missing = entry.amount - entry.returned - entry.returning - one.amount
+                if missing > 0:
+                    found[one.theirs] = missing
+        return found
+
+    def more(self, listing: Listing) -> Iterator[str]:
+        """Yield what is listed of grants beyond all that we count."""
+        for one in listing.holdings:
+            entry = self.grants.get(one.theirs)
+            if entry is not None and one.amount > entry.amount - entry.returned:
+                left = entry.amount - entry.returned
+                yield f"{one.amount} of grant {one.theirs} are listed, and {left} are known"
 
     def over(self, at: datetime) -> set[str]:
         """Return the grants whose terms had ended by a time: that these are not listed is no surprise."""
@@ -327,6 +355,14 @@ def _lose(gone: list[str], books: _Books, over: Collection[str]) -> Iterator[Ste
                 yield Step((LoseGrant(grant.id, ended),))
 
 
+def _lose_parts(less: Mapping[str, int], short: Mapping[str, int], books: _Books) -> Iterator[Step]:
+    """Count the lower amount, once two listings have said so."""
+    for theirs, missing in short.items():
+        if less[theirs] >= AGREE:
+            why = f"the provider has {missing} less of it lent than was counted"
+            yield Step((LosePart(books.grants[theirs].id, missing, why),))
+
+
 def _extend(listing: Listing, books: _Books) -> Iterator[Step]:
     """Record the ends that lenders have put off, or set, and of which nobody heard."""
     for one in listing.holdings:
@@ -339,4 +375,4 @@ def _extend(listing: Listing, books: _Books) -> Iterator[Step]:
 
 def forget(sightings: Sightings) -> Sightings:
     """Return what is left of sightings after a listing that failed: agreement begins anew."""
-    return replace(sightings, unowned={}, missing={})
+    return replace(sightings, unowned={}, missing={}, less={}, more=())

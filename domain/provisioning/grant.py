@@ -38,6 +38,7 @@ TRANSITIONS: Final[Table[GrantState]] = {
     "ReturnConfirmed": lands({S.RETURNING}, S.RETURNING, S.ACTIVE, S.CLOSED),
     "ReturnRefused": lands({S.RETURNING}, S.RETURNING, S.ACTIVE),
     "Extended": stays(LIVE),
+    "PartLost": lands(LIVE, S.RETURNING, S.ACTIVE, S.CLOSED),
     "Lost": lands(LIVE, S.LOST),
 }
 
@@ -146,6 +147,18 @@ class Grant(Aggregate[GrantState]):
 
         TOPIC: ClassVar[str] = "xce.grant.extended"
         expires_at: Time | None
+
+    class PartLost(Event):
+        """The lender has less of it lent to us than we counted. Saved with ``ElasticResource.PartLost``.
+
+        Attributes:
+            amount: units that are gone without our return.
+            why: how we know.
+        """
+
+        TOPIC: ClassVar[str] = "xce.grant.part-lost"
+        amount: Amount
+        why: Why
 
     class Lost(Event):
         """What was left of it is gone without our return. Saved with ``ElasticResource.GrantLost``.
@@ -279,6 +292,20 @@ class Grant(Aggregate[GrantState]):
         self._require(self.Extended)
         self._record(self.Extended, at=at, by=by, epoch=epoch, expires_at=expires_at)
 
+    def lose_part(self, *, amount: int, why: str, at: datetime, by: str, epoch: int) -> None:
+        """Record that a part is gone without our return.
+
+        Raises:
+            IllegalTransitionError: it is closed or lost.
+            RejectedError: it is more than is ours and not going back.
+        """
+        self._require(self.PartLost)
+        if not 1 <= amount <= self.active:
+            raise RejectedError(
+                f"grant {self.name} has {self.active} left; {amount} of it cannot be lost"
+            )
+        self._record(self.PartLost, at=at, by=by, epoch=epoch, amount=amount, why=why)
+
     def lose(self, *, why: str, at: datetime, by: str, epoch: int) -> None:
         """Record that what is left is gone without our return; if nothing is left, nothing is recorded."""
         if self.state not in LIVE:
@@ -304,7 +331,7 @@ class Grant(Aggregate[GrantState]):
         self.expires_at = event.expires_at
         self.price_per_hour = event.price_per_hour
         self.project = event.project
-        #: Units that the provider has back.
+        #: Units that the provider has back, those included that were lost.
         self.returned = 0
         #: Units that are to go back and not confirmed.
         self.returning = 0
@@ -337,6 +364,11 @@ class Grant(Aggregate[GrantState]):
     @applies(Extended)
     def _extended(self, event: Extended) -> None:
         self.expires_at = event.expires_at
+
+    @applies(PartLost)
+    def _part_lost(self, event: PartLost) -> None:
+        self.returned += event.amount
+        self.state = self._land(event, self._resting_state())
 
     @applies(Lost)
     def _lost(self, event: Lost) -> None:

@@ -31,6 +31,7 @@ TRANSITIONS: Final[Table[ResourceState]] = {
     "Borrowed": stays({S.DECLARED}),
     "GivenBack": stays({S.DECLARED}),
     "PutBack": stays({S.DECLARED}),
+    "PartLost": stays({S.DECLARED}),
     "GrantLost": stays({S.DECLARED}),
 }
 
@@ -153,6 +154,18 @@ class ElasticResource(Aggregate[ResourceState]):
         grant_id: Name
         amount: Amount
         why: Why
+
+    class PartLost(Event):
+        """The lender has less of a grant lent to us than we counted: the difference is not in the total any more.
+
+        Attributes:
+            grant_id: the grant.
+            amount: units that left the total; it may fall below what is in use, which then shows as over.
+        """
+
+        TOPIC: ClassVar[str] = "xce.shared.part-lost"
+        grant_id: Name
+        amount: Amount
 
     class GrantLost(Event):
         """What was left of a grant in the total is gone without our return.
@@ -324,6 +337,20 @@ class ElasticResource(Aggregate[ResourceState]):
             why=why,
         )
 
+    def lose_part(self, *, grant_id: str, amount: int, at: datetime, by: str) -> None:
+        """Take a part of a grant out of the total, whatever is in use.
+
+        Raises:
+            RejectedError: more than the grant has in the total.
+        """
+        share = self.shares.get(grant_id)
+        left = 0 if share is None else share.amount
+        if not 1 <= amount <= left:
+            raise RejectedError(
+                f"{self.name}: grant {grant_id} has {left} in the total; {amount} of it cannot be lost"
+            )
+        self._record(self.PartLost, at=at, by=by, grant_id=grant_id, amount=amount)
+
     def lose_grant(self, *, grant_id: str, at: datetime, by: str) -> None:
         """Take what is left of a grant out of the total; a repeat records nothing.
 
@@ -377,6 +404,10 @@ class ElasticResource(Aggregate[ResourceState]):
     def _put_back(self, event: PutBack) -> None:
         self.returns[event.return_id] = GivingBack(event.grant_id, event.amount, put_back=True)
         self._move(event.grant_id, event.amount)
+
+    @applies(PartLost)
+    def _part_lost(self, event: PartLost) -> None:
+        self._move(event.grant_id, -event.amount)
 
     @applies(GrantLost)
     def _grant_lost(self, event: GrantLost) -> None:

@@ -125,6 +125,8 @@ class Capacity(Invariant):
                 lent.returns.pop(event.return_id, None)
             case Grant.ReturnConfirmed():
                 gone = lent.returns.pop(event.return_id, 0)
+            case Grant.PartLost():
+                gone = event.amount
             case Grant.Lost():
                 gone = lent.left
             case _:

@@ -87,7 +87,7 @@ class Totals(Invariant):
                     f"return {event.return_id} is put back and was not given back",
                 )
                 self._move(total, event.grant_id, event.amount, recorded)
-            case ElasticResource.GrantLost():
+            case ElasticResource.PartLost() | ElasticResource.GrantLost():
                 self._move(total, event.grant_id, -event.amount, recorded)
             case _:
                 pass
@@ -126,6 +126,8 @@ class Totals(Invariant):
                 lent.returns[event.return_id] = event.amount
             case Grant.ReturnRefused():
                 lent.active += lent.returns.get(event.return_id, 0)
+            case Grant.PartLost():
+                lent.active -= event.amount
             case Grant.Lost():
                 lent.active = 0
             case _:

@@ -4,7 +4,7 @@ One tick is what the daemons do in one period, in the order: jobs end, the serve
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -69,6 +69,8 @@ class Lender(PoolProvider):
 
     deaf = False
     renews = True
+    #: Added to each amount of a list.
+    miscounts = 0
     can_list = True
 
     def __init__(self, book: PoolBook, site: str, name: str = LENDER) -> None:
@@ -113,7 +115,12 @@ class Lender(PoolProvider):
     def holdings(self, now: datetime) -> tuple[Holding, ...] | None:
         if not self.can_list:
             return None
-        return self._trouble("list", lambda: PoolProvider.holdings(self, now))
+        found = self._trouble("list", lambda: PoolProvider.holdings(self, now)) or ()
+        return tuple(
+            replace(one, amount=one.amount + self.miscounts)
+            for one in found
+            if one.amount + self.miscounts > 0
+        )
 
     def describe(self, now: datetime) -> ProviderDescription | None:
         made = super().describe(now)

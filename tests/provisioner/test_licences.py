@@ -16,6 +16,7 @@ from tests.provisioner.licences import (
     pool_settings,
 )
 from xce.adapters.providers.pool.book import PoolBook
+from xce.adapters.store.verify import verify
 from xce.domain.formats.observation import Quality
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import Ask
@@ -284,3 +285,63 @@ def test_where_the_lender_cannot_list_a_term_ends_by_the_clock(make: Make, terms
     site.over_is_right = True
     site.run(12)
     assert site.entry.borrowed == 0
+
+
+# ---------------------------------------------------------------------- amounts
+def test_where_the_lender_has_less_than_was_counted_the_lower_amount_is_booked(
+    make: Make,
+) -> None:
+    site = make(owned=0)
+    site.submit(Job("1", 4, run=200))
+    site.run(5)
+    assert site.entry.borrowed == 4
+    site.lender.miscounts = -1
+    site.run(3)
+    assert site.entry.borrowed == 4, "one listing may be wrong"
+    site.over_is_right = True
+    site.run(3)
+    assert (site.entry.borrowed, site.entry.total, site.entry.occupied) == (3, 3, 4)
+    (lost,) = [e for e in site.events() if isinstance(e, Grant.PartLost)]
+    assert lost.amount == 1
+    site.submit(Job("2", 1, run=5))
+    site.run(1)
+    assert [job.name for job in site.batch.waiting] == ["2"]
+    assert verify(site.log).passed
+
+
+def test_one_listing_that_says_less_changes_nothing(make: Make) -> None:
+    site = make(owned=0)
+    site.submit(Job("1", 4, run=200))
+    site.run(5)
+    for miscounts in (-1, 0, -1, 0):
+        site.lender.miscounts = miscounts
+        site.run(3)
+    assert site.entry.borrowed == 4
+
+
+def test_where_the_lender_has_more_ours_is_booked_and_it_is_said(
+    make: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = make(owned=0)
+    site.submit(Job("1", 4, run=20))
+    site.run(5)
+    site.lender.miscounts = 1
+    site.run(4)
+    assert site.entry.borrowed == 4
+    assert "5 of grant a-R1 are listed, and 4 are known" in capsys.readouterr().out
+    site.lender.miscounts = 0
+    site.run(40)
+    assert site.entry.borrowed == 0
+
+
+def test_two_sessions_after_demand_jobs_run_and_after_idle_time_and_a_cycle_all_is_back(
+    make: Make,
+) -> None:
+    site = make(observer="server", settle_time="1min")
+    site.submit(Job("1", 6, run=10))
+    site.run(2)
+    assert list(site.batch.running) == ["1"], "demand in the first session, a start in the second"
+    site.run(10)
+    assert site.batch.running == {}
+    site.run(11)
+    assert (site.entry.borrowed, site.entry.returning) == (0, 0)
