@@ -3,12 +3,11 @@
 Whoever loses many at once (a region without power, an account that was closed) is not asked for all of them again at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from xce.domain.events.base import DomainEvent
-from xce.domain.events.ids import name_of
 from xce.domain.formats.policy import LossEntry
 from xce.domain.provisioning.instance import Instance
 from xce.domain.values import natural_key
@@ -38,6 +37,7 @@ class LossRow:
 class _Kept:
     rows: dict[str, LossRow]
     serving: dict[str, str]
+    providers: dict[str, str] = field(default_factory=dict[str, str])
 
 
 _KEEPER: Final = Keeper(_Kept)
@@ -51,11 +51,14 @@ class Losses(Projection):
         self._rows: dict[str, LossRow] = {}
         #: The provider of each host that starts or works: what goes back anyhow is no loss.
         self._serving: dict[str, str] = {}
+        #: The provider of each host that exists: an id need not say it.
+        self._providers: dict[str, str] = {}
         self._on(Instance.Granted, self._granted)
         self._on(Instance.Joined, self._joined)
         self._on(Instance.Reopened, self._reopened)
         self._on(Instance.JoinMissed, self._leaves)
         self._on(Instance.DrainStarted, self._leaves)
+        self._on(Instance.Returned, self._returned)
         self._on(Instance.Lost, self._lost)
 
     # -------------------------------------------------------------------- views
@@ -79,36 +82,42 @@ class Losses(Projection):
                 for provider, row in self._rows.items()
             },
             "serving": dict(self._serving),
+            "providers": dict(self._providers),
         }
 
     def keep(self) -> bytes:
         """Return all that was folded as JSON, for ``resume``."""
-        return _KEEPER.dump(_Kept(self._rows, self._serving))
+        return _KEEPER.dump(_Kept(self._rows, self._serving, self._providers))
 
     def resume(self, kept: bytes) -> None:
         """Stand where ``keep`` was called."""
         parts = _KEEPER.load(kept)
-        self._rows, self._serving = parts.rows, parts.serving
+        self._rows, self._serving, self._providers = parts.rows, parts.serving, parts.providers
 
     # -------------------------------------------------------------------- folds
     def _granted(self, event: Instance.Granted, position: int) -> None:
         self._serving[event.originator_id] = event.provider
+        self._providers[event.originator_id] = event.provider
 
     def _joined(self, event: Instance.Joined, position: int) -> None:
-        provider, _ = name_of(event.originator_id).split("/", 1)
+        provider = self._providers[event.originator_id]
         self._serving[event.originator_id] = provider
         if (row := self._rows.get(provider)) is not None:
             row.joined += 1
 
     def _reopened(self, event: Instance.Reopened, position: int) -> None:
-        provider, _ = name_of(event.originator_id).split("/", 1)
-        self._serving[event.originator_id] = provider
+        self._serving[event.originator_id] = self._providers[event.originator_id]
 
     def _leaves(self, event: DomainEvent, position: int) -> None:
         self._serving.pop(event.originator_id, None)
 
+    def _returned(self, event: Instance.Returned, position: int) -> None:
+        self._leaves(event, position)
+        self._providers.pop(event.originator_id, None)
+
     def _lost(self, event: Instance.Lost, position: int) -> None:
         provider = self._serving.pop(event.originator_id, None)
+        self._providers.pop(event.originator_id, None)
         if provider is None:
             return
         at = event.timestamp
