@@ -129,6 +129,7 @@ def submit(
     run_time: Annotated[str, typer.Option("--run-time", help="How long each runs.")] = "1min",
     user: Annotated[str, typer.Option("--user", help="Whose they are.")] = "nobody",
     queue: Annotated[str, typer.Option("--queue", help="Where they wait.")] = "normal",
+    as_json: terminal.JsonOption = False,
 ) -> None:
     """Submit jobs; their numbers go to stdout."""
     from xce.adapters.clock import SystemClock
@@ -157,7 +158,11 @@ def submit(
         return fake_state.submitted(state, [job] * count, length, now)
 
     FakeFile(file).change(add)
-    for number in range(numbers[-1], numbers[-1] + count):
+    made = range(numbers[-1], numbers[-1] + count)
+    if as_json:
+        terminal.write_json(_json({"jobs": [str(number) for number in made]}))
+        return
+    for number in made:
         terminal.out.print(str(number), markup=False, highlight=False)
 
 

@@ -1,8 +1,13 @@
 """What people meet first: usage lines, and answers to what is not there."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -51,3 +56,39 @@ def test_a_fake_batch_system_that_is_not_there_is_an_error_and_no_empty_table(
     assert isinstance(result.exception, InputError)
     assert "xce scheduler fake host makes one" in str(result.exception)
     assert result.stdout == ""
+
+
+#: Commands that make files, say so on stderr, and print nothing; and two that print a document, or records, of another program's form.
+SILENT = {
+    "xce recording anonymise", "xce recording join", "xce audit rebuild", "xce config import-lsf", "xce provider install",
+    "xce scheduler fake host", "xce scheduler fake remove", "xce scheduler fake end", "xce pool apply", "xce pool scripts",
+    "xce snapshot slurm", "xce provider slurm-records",
+}  # fmt: skip
+
+
+def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(command, TyperGroup):
+        context = typer.Context(command, info_name=path)
+        for name in command.list_commands(context):
+            yield from commands(command.get_command(context, name), f"{path} {name}")
+    else:
+        yield path, command
+
+
+def test_every_command_that_prints_has_json() -> None:
+    found = dict(commands(get_command(app), "xce")) | dict(
+        commands(get_command(operators), "xcecli")
+    )
+    without = {
+        path
+        for path, command in found.items()
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+
+    assert without == SILENT
+
+
+def test_the_numbers_of_jobs_that_are_submitted_are_a_document_too(tmp_path: Path) -> None:
+    words = ["scheduler", "fake", "submit", str(tmp_path / "batch.json"), "--count", "2", "--json"]
+
+    assert json.loads(CliRunner().invoke(app, words).stdout) == {"jobs": ["1", "2"]}
