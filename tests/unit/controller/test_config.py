@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from xce.adapters.controller.reload import changes_between
 from xce.adapters.controller.service import ControllerService, read_controller_config
 from xce.domain.errors import InputError
+from xce.domain.formats.alert_settings import AlertSettings, WebhookSettings
+from xce.domain.formats.controller_config import ControllerConfig
 
 GOOD = "log: events.db\ntokens: tokens.txt\n"
 
@@ -30,6 +33,14 @@ BAD: list[tuple[str, str, int]] = [
     ("- a\n", "wanted a mapping", 1),
     ("", "is empty", 1),
     (GOOD + "password: hunter2\n", "unknown key", 3),
+    (GOOD + "alerts:\n  webhooks:\n    - {name: a, url: ftp://x}\n", "is not an address", 5),
+    (GOOD + "alerts:\n  webhooks:\n    - {name: a, url: http://x, url_variable: X}\n", "one of them", 5),
+    (GOOD + "alerts:\n  webhooks:\n    - {name: a, url: http://x}\n    - {name: a, url: http://y}\n", "a is there twice", 6),
+    (GOOD + "alerts:\n  webhooks:\n    - {name: a b, url: http://x}\n", "is not a name", 5),
+    (GOOD + "alerts:\n  webhooks:\n    - {name: a, url_variable: $X}\n", "environment variable", 5),
+    (GOOD + "alerts: {look: 0s}\n", "must be above 0", 3),
+    (GOOD + "alerts: {kinds: [fire]}\n", "alerts.kinds[0]", 3),
+    (GOOD + "alerts: {budget_percent: [0]}\n", "alerts.budget_percent[0]", 3),
 ]  # fmt: skip
 
 
@@ -90,3 +101,33 @@ def test_a_file_that_is_not_there_is_named_once(tmp_path: Path) -> None:
         read_controller_config(path)
 
     assert str(raised.value) == f"{path}: cannot be read: No such file or directory"
+
+
+def test_a_webhook_whose_variable_is_not_set_is_named_before_anything_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XCE_PAGER_URL", raising=False)
+    path = tmp_path / "controller.yaml"
+    path.write_text(
+        GOOD + "alerts: {webhooks: [{name: pager, url_variable: XCE_PAGER_URL}]}\n", "utf-8"
+    )
+    (tmp_path / "tokens.txt").write_text("")
+
+    with pytest.raises(
+        InputError, match="webhook pager: the environment variable XCE_PAGER_URL is not set"
+    ):
+        ControllerService(read_controller_config(path))
+    monkeypatch.setenv("XCE_PAGER_URL", "hunter2")
+    with pytest.raises(InputError, match="XCE_PAGER_URL does not hold an address") as raised:
+        ControllerService(read_controller_config(path))
+    assert "hunter2" not in str(raised.value)
+
+
+def test_that_alerts_have_changed_is_said_without_their_addresses(tmp_path: Path) -> None:
+    def config(url: str) -> ControllerConfig:
+        alerts = AlertSettings(webhooks=(WebhookSettings(name="a", url=url),))
+        return ControllerConfig(log="x.db", tokens="t", alerts=alerts)
+
+    changes = changes_between(config("https://x/secret-1"), config("https://x/secret-2"))
+
+    assert changes == ("alerts: changed (from the next start)",)
