@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import StrictBool
 
-from xce.adapters.cli import terminal
+from xce.adapters.cli import exit_codes, terminal
 from xce.domain.engine.messages import Caller, Role
-from xce.domain.errors import InputError, PermanentError
+from xce.domain.errors import InputError, PermanentError, XceError
 from xce.domain.formats.base import Format
 
 app = typer.Typer(
@@ -22,6 +23,20 @@ class NewToken(Format):
 
     token: str
     line: str
+
+
+class TriedWebhook(Format):
+    """What became of a trial notice."""
+
+    webhook: str
+    delivered: StrictBool
+    why: str
+
+
+class TriedWebhooks(Format):
+    """The answer of ``xce controller try-webhook --json``."""
+
+    items: tuple[TriedWebhook, ...]
 
 
 @app.callback()
@@ -78,3 +93,50 @@ def token(
         return
     terminal.err.print(f"token (shown once): {made}", markup=False, highlight=False, soft_wrap=True)
     terminal.out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command(
+    "try-webhook",
+    epilog="Example: xce controller try-webhook --config controller.yaml --webhook pager",
+)
+def try_webhook(
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="The controller's configuration.")
+    ],
+    webhook: Annotated[
+        str | None, typer.Option("--webhook", metavar="NAME", help="Only this one; else all.")
+    ] = None,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Send a notice that says that it is a trial to the webhooks of a configuration, once; nothing of it is recorded."""
+    import asyncio
+    from datetime import UTC, datetime
+
+    from xce.adapters.controller.alerts import posters_of, trial_notice
+    from xce.adapters.controller.service import read_controller_config
+    from xce.adapters.controller.turn import name_of
+
+    read = read_controller_config(config)
+    posters = posters_of(read.alerts)
+    wanted = [one for one in read.alerts.webhooks if webhook in (None, one.name)]
+    if not wanted:
+        names = ", ".join(posters) or "none"
+        raise InputError.of(str(config), f"has no webhook {webhook or 'at all'}; there are {names}")
+    failure: XceError | None = None
+    results: list[TriedWebhook] = []
+    for one in wanted:
+        notice = trial_notice(one, name_of(read), datetime.now(UTC))
+        why = ""
+        try:
+            asyncio.run(posters[one.name].post(notice))
+        except XceError as error:
+            failure, why = error, str(error)
+        results.append(TriedWebhook(webhook=one.name, delivered=not why, why=why))
+    if as_json:
+        terminal.write_json(TriedWebhooks(items=tuple(results)).to_json())
+    else:
+        for result in results:
+            said = "delivered" if result.delivered else f"not delivered: {result.why}"
+            terminal.out.print(f"{result.webhook}: {said}", soft_wrap=True)
+    if failure is not None:
+        raise typer.Exit(exit_codes.exit_code_of(failure))

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from threading import Event, Thread
 from typing import Any, Final, Protocol
 
@@ -280,6 +281,23 @@ def notice_of(notice: Notice, controller: str) -> AlertNotice:
         at=notice.at,
         raised_at=row.raised,
         position=notice.position,
+        controller=controller,
+    )
+
+
+def trial_notice(webhook: WebhookSettings, controller: str, now: datetime) -> AlertNotice:
+    """Return a notice that says that it is none, of a kind that the webhook wants."""
+    kind = (webhook.kinds or tuple(AlertKind))[0]
+    return AlertNotice(
+        id=f"trial@{now.isoformat()}",
+        alert=f"{kind}/trial",
+        kind=kind,
+        subject="trial",
+        state=AlertState.CLEARED,
+        text=f"a trial: the controller {controller} can tell {webhook.name}",
+        at=now,
+        raised_at=now,
+        position=1,
         controller=controller,
     )
 

@@ -1,6 +1,7 @@
 """Alerts of a real controller, told to real sockets that are well, down, slow or hostile."""
 
 import hmac
+import json
 import socket
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from tests.service.webhook_server import (
     status,
     webhook,
 )
+from xce.adapters.cli.main import app as xce
 from xce.adapters.cli.operators.main import app as operators
 from xce.adapters.store.seat_file import FileSeat
 from xce.domain.engine.messages import Role
@@ -274,3 +276,28 @@ def test_a_controller_that_takes_the_place_of_a_dead_one_says_so_and_after_a_pro
 
     assert told.notice.alert == "taken_over/epoch 3"
     assert told.notice.text == "third took the place of second, which did not end by itself"
+
+
+def test_a_webhook_can_be_tried_without_a_controller(tmp_path: Path) -> None:
+    with webhook() as good, webhook(status(403)) as bad:
+        path = tmp_path / "controller.yaml"
+        path.write_text(
+            f"log: none.db\ntokens: none\nname: c1\nalerts:\n  webhooks:\n    - {{name: good, url: '{good.url}', kinds: [drift]}}\n"
+            f"    - {{name: bad, url: '{bad.url}'}}\n"
+        )
+        words = ["controller", "try-webhook", "--config", str(path)]
+        one = CliRunner().invoke(xce, [*words, "--webhook", "good"])
+        both = CliRunner().invoke(xce, words)
+        document = json.loads(CliRunner().invoke(xce, [*words, "--json"]).stdout)
+        none = CliRunner().invoke(xce, [*words, "--webhook", "other"])
+        told = good.wait_for(1)[0].notice
+
+    assert (one.exit_code, one.stdout) == (0, "good: delivered\n")
+    assert (both.exit_code, both.stdout) == (
+        75,
+        "good: delivered\nbad: not delivered: answered 403\n",
+    )
+    assert [item["delivered"] for item in document["items"]] == [True, False]
+    assert "there are good, bad" in str(none.exception)
+    assert (told.kind, told.text) == ("drift", "a trial: the controller c1 can tell good")
+    assert not (tmp_path / "none.db").exists()
