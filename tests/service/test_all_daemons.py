@@ -24,6 +24,7 @@ from xce.adapters.store.open import open_log
 from xce.adapters.store.verify import verify as verify_log
 from xce.domain.engine.messages import Role
 from xce.domain.formats.snapshot import Host, PendingJob
+from xce.replay.joined import joined
 from xce.replay.verification import verify
 
 #: Nothing here takes long; a machine may.
@@ -101,6 +102,18 @@ def test_a_job_gets_its_host_and_the_host_goes_back(service: Running, folder: Pa
     until(lambda: not service.service.live.ready, "the controller stopped")
     with open_log(folder / "events.db", read_only=True) as log:
         assert verify_log(log).passed
-    verdict = verify(read_lines(folder / "evening.rec.gz"), "evening")
+    assert_recorded(folder)
+
+
+def assert_recorded(folder: Path) -> None:
+    """What the daemons recorded is one recording, and says the same again."""
+    names = ("evening.rec.gz", "decisions.rec.gz")
+    parts = [(name, read_lines(folder / name)) for name in names]
+    lines: list[str] = []
+    made = joined(parts, lines.append)
+    assert made.tied
+    verdict = verify(lines, "evening")
     assert verdict.mismatch is None
     assert verdict.whole
+    assert verdict.counts.sessions
+    assert verdict.counts.rounds
