@@ -55,7 +55,7 @@ acceptance: $(READY) ## the session against the plain reference on 2,000 random 
 	HYPOTHESIS_PROFILE=acceptance $(BIN)/python -m pytest -n 2 tests/reference
 
 soak: $(READY) ## all tests with many more examples, kills, failovers and calls (hours)
-	HYPOTHESIS_PROFILE=soak XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_FUZZ_EXAMPLES=1000 XCE_READER_TEXTS=5000 XCE_HISTORIES=10000 XCE_FAULT_SEEDS=5000 XCE_PLANT_SEEDS=1000 XCE_LIVE_SESSIONS=500 $(BIN)/python -m pytest -n 2 tests
+	HYPOTHESIS_PROFILE=soak XCE_KEPT_WALKS=5000 XCE_KILLS=300 XCE_FAILOVERS=30 XCE_PROVISIONER_KILLS=200 XCE_DEATHS=0 XCE_BOUNDARIES=3 XCE_FUZZ_EXAMPLES=1000 XCE_READER_TEXTS=5000 XCE_HISTORIES=10000 XCE_FAULT_SEEDS=5000 XCE_PLANT_SEEDS=1000 XCE_LIVE_SESSIONS=500 $(BIN)/python -m pytest -n 2 tests
 
 campaign: $(READY) ## 100,000 runs under seeded failure (an hour on two cores; goes on where it was)
 	$(BIN)/xce sim faults --runs 100000 --file .campaign.jsonl

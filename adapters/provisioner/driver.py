@@ -77,6 +77,8 @@ class Driver:
         self._orders = Orders(name, around)
         self._to_check: deque[_Check] = deque()
         self._sightings = Sightings()
+        #: Whether it said what it offers when it was last asked.
+        self.is_described = False
 
     # ---------------------------------------------------------------- messages in
     def submit(self, steps: Iterable[Step], *, insist: bool = False) -> None:
@@ -352,7 +354,8 @@ class Driver:
         return bool(seen.missing or seen.unowned or seen.less)
 
     def describe(self) -> None:
-        """Ask the provider what it offers; what it cannot say now, it has said before."""
+        """Ask the provider what it offers; what it cannot say now, it has said before, or will say when it is asked again."""
+        self.is_described = False
         epoch = self._orders.epoch
         if epoch is None:
             return
@@ -367,6 +370,7 @@ class Driver:
         self._around.watch.called(
             self.name, "DescribeCall", "answered", self._around.elapsed_s() - began
         )
+        self.is_described = True
         self.submit((Step((DescribeProvider(description),)),))
 
 

@@ -117,7 +117,8 @@ class Worker:
         ):
             if self._due_s[what] <= now:
                 do()
-                if what == "reconcile" and driver.is_unsettled:
+                unanswered = what == "describe" and not driver.is_described
+                if unanswered or (what == "reconcile" and driver.is_unsettled):
                     period = min(period, rhythm.poll)
                 self._due_s[what] = self._elapsed_s() + period.total_seconds()
                 return 0.0

@@ -40,7 +40,7 @@ PATIENCE_S = 180.0
 #: Hosts that the cluster waits for before it works, and how many it asks for at most: the budget allows the first number only.
 WANTED = 3
 DEMANDED = 5
-CALL_LIMIT_S = 5
+CALL_LIMIT_S = 60
 
 
 class Cluster:

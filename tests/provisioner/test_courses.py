@@ -1,14 +1,19 @@
 """What befalls requests, hosts and the provisioner itself, in virtual time."""
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import pairwise
+from threading import Event
 
 import pytest
 
 from tests.provisioner.rig import TERM, Process, Site, all_of, filled, pass_time
 from tests.provisioner.truth import Cloud, Means
+from xce.adapters.provisioner.worker import Worker
 from xce.domain.engine.messages import Role
 from xce.domain.formats.lifecycle import LifecycleSettings
+from xce.domain.formats.provider import ProviderDescription
+from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.ports import TakeBack
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.drain import AtDeadline, Drain
@@ -41,6 +46,38 @@ def test_a_host_whose_join_nobody_could_report_is_kept_until_somebody_looks(site
     process.tick()
     assert [one.state for one in site.inventory.instances] == [InstanceState.JOINED]
     assert not cloud.returned
+
+
+class Shy(Cloud):
+    """Does not say what it offers when it is first asked."""
+
+    def __init__(self) -> None:
+        super().__init__(Means.NEITHER)
+        self.described: list[datetime] = []
+
+    def describe(self, now: datetime) -> ProviderDescription | None:
+        self.described.append(now)
+        return None if len(self.described) < 3 else super().describe(now)
+
+
+def test_a_provider_that_does_not_say_what_it_offers_is_asked_again_soon(site: Site) -> None:
+    cloud, rhythm = Shy(), Rhythm()
+    process = Process(site, cloud)
+    worker = Worker(
+        process.driver, process.leases, rhythm, elapsed_s=site.clock.elapsed_s, stopping=Event()
+    )
+    until = site.clock.at + timedelta(hours=1)
+
+    while site.clock.at < until:
+        process.keeper.step()
+        while worker.step() == 0:
+            pass
+        site.clock.at += timedelta(seconds=10)
+
+    gaps = [later - one for one, later in pairwise(cloud.described)]
+    assert gaps[:2] == [rhythm.poll, rhythm.poll]
+    assert gaps[2:] == [rhythm.describe]
+    assert [one.name for one in site.supply().providers] == ["cloud"]
 
 
 def test_a_stuck_return_does_not_block_the_others(site: Site) -> None:
