@@ -5,7 +5,7 @@ Unknown is None in a row and ``-`` in a line, and never 0.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from xce.domain.formats.config import SharedPool
@@ -229,4 +229,4 @@ def _age(seconds: float) -> str:
 
 
 def _clock(time: datetime) -> str:
-    return time.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

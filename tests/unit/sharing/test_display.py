@@ -90,8 +90,8 @@ def grant(**values: Any) -> GrantEntry:
     [
         (grant(), entry(), 24, None),
         (grant(state=GrantState.RETURNING), entry(), 24, "it is returning"),
-        (grant(hold_until=NOW + timedelta(minutes=5)), entry(), 24, "held until 2026-03-01T10:05:00Z"),
-        (grant(), entry(min_hold=timedelta(hours=2)), 24, "held until 2026-03-01T11:00:00Z"),
+        (grant(hold_until=NOW + timedelta(minutes=5)), entry(), 24, "held until 2026-03-01 10:05:00 UTC"),
+        (grant(), entry(min_hold=timedelta(hours=2)), 24, "held until 2026-03-01 11:00:00 UTC"),
         (grant(), entry(), None, "what is really in use is not seen now"),
         (grant(), entry(), 30, "all of it is in use"),
         (grant(), entry(), 31, "1 more are occupied than there are"),
@@ -99,7 +99,7 @@ def grant(**values: Any) -> GrantEntry:
             grant(granted_at=NOW - timedelta(minutes=10)),
             entry(),
             24,
-            "not old enough to be idle before 2026-03-01T10:20:00Z",
+            "not old enough to be idle before 2026-03-01 10:20:00 UTC",
         ),
     ],
 )  # fmt: skip
@@ -121,8 +121,8 @@ def test_an_open_request_keeps_every_grant() -> None:
 @pytest.mark.parametrize(
     ("drift", "minutes", "note"),
     [
-        (3, 20, "ALERT: 3 in use and not booked since 2026-03-01T09:40:00Z"),
-        (-4, 15, "ALERT: 4 booked and not checked out since 2026-03-01T09:45:00Z"),
+        (3, 20, "ALERT: 3 in use and not booked since 2026-03-01 09:40:00 UTC"),
+        (-4, 15, "ALERT: 4 booked and not checked out since 2026-03-01 09:45:00 UTC"),
         (3, 14, None),
         (None, 20, None),
     ],
