@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.unit.prompt.sites import TEXT
+from tests.unit.prompt.sites import TEXT, the_site
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli import main as entry
+from xce.adapters.cli.repl import Edge
 from xce.adapters.store.open import open_log
+from xce.domain.errors import InputError
 
 
 @pytest.fixture
@@ -170,6 +172,21 @@ def test_a_recording_never_takes_the_place_of_a_file(run: Any, site: Path, tmp_p
     assert ran.code == exit_codes.USAGE
     assert f"<stdin>:2: {path}: exists already" in ran.err
     assert path.read_text() == "mine"
+
+
+def test_a_recording_that_comes_to_nothing_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "half.rec.gz"
+
+    def half(edge: Edge) -> None:
+        with edge.new_recording(str(path), the_site()) as writer:
+            writer.event({"name": "first"})
+            assert path.exists()
+            raise InputError.of("record", "interrupted")
+
+    with Edge(None) as edge, pytest.raises(InputError, match="interrupted"):
+        half(edge)
+
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

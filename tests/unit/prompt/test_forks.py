@@ -54,7 +54,7 @@ def state_of(play: Play) -> tuple[object, ...]:
         cluster.hosts(),
         cluster.pending(),
         cluster.running(),
-        play.world.projections.state(),
+        play.world.projections.keep(),  # a text: what is folded on changes nothing of it
         play.world.next_time,
         play.is_over,
     )
@@ -66,7 +66,7 @@ def carried_out(talk: Talk, lines: list[str]) -> None:
             talk.say(line)
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(st.lists(MOVES, max_size=8), st.lists(MOVES, max_size=4), st.integers(0, 3))
 def test_a_fork_of_which_nothing_differs_is_the_same_to_the_byte(
     before: list[str], after: list[str], seed: int
@@ -93,7 +93,7 @@ def test_a_fork_of_which_nothing_differs_is_the_same_to_the_byte(
     assert talk.say("diff main other").document["first"] is None
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_looking_changes_nothing(first: int, second: int) -> None:
     looked, blind = Talk(), Talk()
