@@ -69,8 +69,9 @@ class Lender(PoolProvider):
 
     deaf = False
     renews = True
-    #: Added to each amount of a list.
+    #: Added to each amount of a list, and to those of the next one.
     miscounts = 0
+    miscounts_once = 0
     can_list = True
 
     def __init__(self, book: PoolBook, site: str, name: str = LENDER) -> None:
@@ -116,10 +117,9 @@ class Lender(PoolProvider):
         if not self.can_list:
             return None
         found = self._trouble("list", lambda: PoolProvider.holdings(self, now)) or ()
+        wrong, self.miscounts_once = self.miscounts + self.miscounts_once, 0
         return tuple(
-            replace(one, amount=one.amount + self.miscounts)
-            for one in found
-            if one.amount + self.miscounts > 0
+            replace(one, amount=one.amount + wrong) for one in found if one.amount + wrong > 0
         )
 
     def describe(self, now: datetime) -> ProviderDescription | None:
