@@ -28,7 +28,7 @@ def snapshot(jobs: Sequence[str], minute: int = 0, resreq: str = "") -> Snapshot
     return Snapshot.from_json(json.dumps(document))
 
 
-@given(st.lists(snapshots(EVERYTHING), min_size=1, max_size=4), st.booleans())
+@given(st.lists(snapshots(EVERYTHING), min_size=1, max_size=2), st.booleans())
 def test_any_snapshots_give_the_bytes_of_fresh_sessions(shown: list[Snapshot], trace: bool) -> None:
     series = Series()
     for one in (*shown, shown[0], shown[0]):
