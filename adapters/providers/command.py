@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     except CommandError as error:
         print(json.dumps({"message": str(error)}))
         return 1
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+    except (OSError, ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
         print(json.dumps({"message": f"{script}: {error!r}"}))
         return 1
     return 0

@@ -1,7 +1,7 @@
 """From the files of the LSF resource connector to our configuration, as YAML."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -104,7 +104,15 @@ def _required(folder: Path, name: str) -> Path:
 
 
 def _first(*paths: Path) -> Path | None:
-    return next((path for path in paths if path.is_file()), None)
+    return next((path for path in paths if _is(Path.is_file, path)), None)
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """Return whether a path of somebody else's file is one; a name that no file can have is none."""
+    try:
+        return kind(path)
+    except OSError:
+        return False
 
 
 def _script(folder: Path, provider: HostProvider, warnings: list[str]) -> dict[str, Any]:
@@ -140,7 +148,7 @@ def _place(folder: Path, path: str) -> Path | None:
     """Return the folder that a path of hostProviders.json means: as LSF, from the folder above, or from this one."""
     for root in (folder, folder.parent, folder.parent.parent):
         place = (root / path).absolute()
-        if place.is_dir():
+        if _is(Path.is_dir, place):
             return place
     return None
 

@@ -98,7 +98,7 @@ def _configuration(folder: Path, name: str) -> Path:
 def _object(place: Path, what: str) -> Message:
     try:
         found: Any = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RefusalError(f"{what} cannot be read: {error}") from None
     if not isinstance(found, dict):
         raise RefusalError(f"{what} is no object")

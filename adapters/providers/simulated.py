@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     script = arguments[0]
     try:
         given = json.loads(Path(arguments[2]).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         print(json.dumps({"message": f"the input cannot be read: {error}"}))
         return 1
     data = Path(os.environ["PRO_DATA_DIR"])
@@ -146,7 +146,7 @@ def _configuration(folder: Path) -> dict[str, Any]:
         if path.is_file():
             try:
                 conf: Any = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise RefusalError(str(error)) from None
             if not isinstance(conf, dict):
                 raise RefusalError(f"wanted an object, found {conf!r}")

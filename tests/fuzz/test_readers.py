@@ -3,6 +3,7 @@
 ``XCE_READER_TEXTS`` texts are made up for each reader; ``make fuzz`` hunts for an hour. What it found before is fed again here.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -21,8 +22,11 @@ FOUND_BEFORE: tuple[tuple[str, bytes], ...] = (
     ("own folder", b'["vm-1\xb1", "n1"]\n'),
     ("own folder", b'[["vm-1"], "n1"]\n'),
     ("own folder", b"[" * 100_000),
+    ("import hostProviders.json", json.dumps({"providers": [{"name": "a", "scriptPath": "x" * 300, "confPath": "y" * 300}]}).encode()),
+    ("import hostProviders.json", json.dumps({"providers": [{"name": "a", "scriptPath": "aws", "type": "t" * 300}]}).encode()),
+    ("simulated.json", b'{"a":' * 100_000),
     ("lmstat", b"Vendor daemon status (on lic1):\n\n     vend: UP v11.18.0\n"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TARGETS)
