@@ -16,6 +16,8 @@ def jobs_in(demand: Demand) -> Iterator[str]:
         yield from (one.job for one in count.jobs)
     yield from (one.job for one in (*demand.impossible, *demand.not_counted))
     yield from demand.not_examined
+    for jobs in demand.projects.values():
+        yield from jobs
 
 
 def renamed_demand(demand: Demand, job: Rename) -> Demand:
@@ -45,6 +47,9 @@ def renamed_demand(demand: Demand, job: Rename) -> Demand:
             "impossible": tuple(_without_why(demand.impossible, job)),
             "not_counted": tuple(_without_why(demand.not_counted, job)),
             "not_examined": tuple(map(job, demand.not_examined)),
+            "projects": {
+                project: tuple(map(job, jobs)) for project, jobs in demand.projects.items()
+            },
         }
     )
 
