@@ -59,13 +59,18 @@ class Prime:
             core.waiting = waiting_classes(core, [(job.job, job.job_class) for job in jobs])
         placements: list[Placed] = []
         self.work += len(kept) // _KEPT_FOR_ONE
+        guarantees = bool(core.ground.guarantees)
         for placed in kept:
             for claim in placed.claims:
                 core.debit(claim.place, claim.amounts)
-            commit(core, placed)
-            if core.ground.guarantees:
-                core.no_longer_waits(placed.job)
-            placements.append(placed)
+            job = placed.job
+            if guarantees or placed.metered or job.placed or placed.alternative.is_exclusive:
+                commit(core, placed)
+                if guarantees:
+                    core.no_longer_waits(job)
+            else:
+                core.busy.update([claim.place for claim in placed.claims])
+        placements += kept
         for candidate in jobs[len(kept) :]:
             job = candidate.job_class
             given = place(core, job, job.least)
@@ -357,7 +362,15 @@ class _Kept:
 
     def __init__(self, first_new: int, placements: Sequence[Placed]) -> None:
         self._first_new = first_new
-        self._placements = placements
+        self._placements = [*placements]
+        #: By placement, its last host in host order; by host, the first placement that uses it.
+        self._reach: list[int] = []
+        self._first_user: dict[int, int] = {}
+        for number, placed in enumerate(self._placements):
+            places = [claim.place for claim in placed.claims]
+            self._reach.append(max(places, default=-1))
+            for used in places:
+                self._first_user.setdefault(used, number)
         self._holds = not any(
             placed.job.outside
             or any(
@@ -365,19 +378,19 @@ class _Kept:
                 for alternative in placed.job.alternatives
                 for part in alternative.parts
             )
-            for placed in placements
+            for placed in self._placements
         )
 
     def without(self, gone: int) -> list[Placed]:
         """Return the placements up to the first that uses a host, on the hosts without it."""
-        kept: list[Placed] = []
-        if self._holds:
-            place = self._first_new + gone
-            for placed in self._placements:
-                if any(claim.place == place for claim in placed.claims):
-                    break
-                kept.append(placed.moved(place))
-        return kept
+        if not self._holds:
+            return []
+        place = self._first_new + gone
+        kept = self._placements[: self._first_user.get(place)]
+        return [
+            placed if reach < place else placed.moved(place)
+            for placed, reach in zip(kept, self._reach, strict=False)
+        ]
 
 
 def _runs(order: Sequence[Offer]) -> list[int]:

@@ -7,10 +7,10 @@ from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.impossible import Impossible
 from xce.domain.demand.sorting_out import OPTED_OUT, why_not_examined
 from xce.domain.demand.supply import Supply
-from xce.domain.demand.why_not import WhyNot
+from xce.domain.demand.why_not import NO_TEMPLATE, WhyNot
 from xce.domain.formats.snapshot import OrderMode
 from xce.domain.scheduling.compile import Compiled
-from xce.domain.scheduling.groups import Stretch
+from xce.domain.scheduling.groups import Group, Stretch
 
 
 class Told(NamedTuple):
@@ -18,6 +18,29 @@ class Told(NamedTuple):
 
     text: str
     is_impossible: bool = False
+
+
+class Now:
+    """Says why jobs are not counted that could run some day, where nothing can come."""
+
+    def __init__(self, compiled: Compiled, supply: Supply) -> None:
+        self._compiled = compiled
+        self._supply = supply
+        self._asked: tuple[Pass, WhyNot] | None = None
+
+    def why(self, group: Group) -> str:
+        """Return why the first job of a group that failed on resources is not counted."""
+        job_class = group.job_class
+        if not group.is_for_sale:
+            return OPTED_OUT
+        if not self._supply.offers and job_class.least_amounts() is not None:
+            return NO_TEMPLATE  # only hosts have a say, and there are no templates
+        if self._asked is None:
+            catalog = Pass(self._compiled.core, self._supply)
+            self._asked = catalog, WhyNot(catalog, self._supply)
+        catalog, not_now = self._asked
+        catalog.give_up(job_class)
+        return not_now.why(job_class)
 
 
 def told_of_all(
@@ -32,8 +55,7 @@ def told_of_all(
     if supply.has_any or any(queue.demand_threshold for queue in snapshot.queues):
         return None
     is_strict = snapshot.settings.order is OrderMode.STRICT
-    catalog: Pass | None = None
-    not_now: WhyNot | None = None
+    now = Now(compiled, supply)
     behind: Told | None = None
     candidates = 0
     told: list[Told] = []
@@ -50,14 +72,8 @@ def told_of_all(
             told.append(Told(lacking, is_impossible=True))
         elif behind is not None:
             told.append(behind)
-        elif not group.is_for_sale:
-            told.append(Told(OPTED_OUT))
         else:
-            if catalog is None or not_now is None:
-                catalog = Pass(compiled.core, supply)
-                not_now = WhyNot(catalog, supply)
-            catalog.give_up(job_class)
-            told.append(Told(not_now.why(job_class)))
+            told.append(Told(now.why(group)))
         if is_strict and behind is None:
             behind = Told(f"behind job {group.places[start].job.id}")
     return None if candidates > snapshot.settings.catalog_pass_cap else told

@@ -17,6 +17,8 @@ from xce.domain.scheduling.placement import place, undo_placed
 #: Hosts that are added to see whether more would help; a job that could use more is taken to fit.
 _HOSTS_MAX: Final = 20_000
 _ANY_SPAN: Final = Span()
+#: Said of a job that could run some day, and not on what the catalog has.
+NO_TEMPLATE: Final = "no template fits"
 
 
 class WhyNot:
@@ -51,7 +53,7 @@ class WhyNot:
     def _no_room(self, core: State, job: JobClass) -> str:
         everything = [offer for offer in self._supply.offers if most_hosts_of(job, offer.kind) > 0]
         if not everything:
-            return "no template fits"
+            return NO_TEMPLATE
         if self._would_fit(core, job, everything):
             return "no more room on any template that fits"
         for alternative in job.alternatives:
@@ -62,7 +64,7 @@ class WhyNot:
                     if found.kind is ReasonKind.LIMIT:
                         return f"limit {found.name}"
         names = [meter.name for meter in job.placed]
-        return f"limit {min(names, key=key_of_name)}" if names else "no template fits"
+        return f"limit {min(names, key=key_of_name)}" if names else NO_TEMPLATE
 
     def _would_fit(self, core: State, job: JobClass, offers: Sequence[Offer]) -> bool:
         """Return whether the job had a place with as many hosts of these templates as it could use."""

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import HOSTS
-from xce.domain.cluster.state import State
+from xce.domain.cluster.state import Scope, State
 from xce.domain.formats.building import built
 from xce.domain.formats.session_result import Reason, ReasonKind, ReasonSet
 from xce.domain.scheduling import details
@@ -159,8 +159,37 @@ def behind(blocker: str) -> Failure:
 # Stage 4
 
 
-def measure(core: State, job: JobClass, part: Part, tasks: int) -> list[Finding]:
-    """Return what stops a part on hosts: stage 4, on the state as it is, without the claims of earlier parts."""
+class Shortage:
+    """Which hosts are short of what; where all of a scope are, they are listed once."""
+
+    __slots__ = ("_all", "_core")
+
+    def __init__(self, core: State) -> None:
+        self._core = core
+        #: By scope and resource: the most that a host has free, and all hosts.
+        self._all: dict[tuple[Scope, str], tuple[int, tuple[int, ...]]] = {}
+
+    def places(self, scope: Scope, resource: str, amount: int) -> tuple[int, ...]:
+        """Return the hosts of a scope that have less than an amount free."""
+        hosts = self._core.view(scope).matching
+        column = self._core.column(resource)
+        known = self._all.get((scope, resource))
+        if known is None:
+            most = max([column[place] for place in hosts], default=0)
+            known = self._all[scope, resource] = most, tuple(hosts)
+        if amount > known[0]:
+            return known[1]
+        return tuple([place for place in hosts if column[place] < amount])
+
+
+def measure(
+    core: State, job: JobClass, part: Part, tasks: int, shortage: Shortage | None = None
+) -> list[Finding]:
+    """Return what stops a part on hosts: stage 4, on the state as it is, without the claims of earlier parts.
+
+    ``shortage``: what is known of this state.
+    """
+    shortage = shortage or Shortage(core)
     request = part.request
     bucket, fewest = request.largest_bucket(tasks), request.fewest_hosts(tasks)
     amounts = request.bucket(bucket, first=True)
@@ -169,14 +198,14 @@ def measure(core: State, job: JobClass, part: Part, tasks: int) -> list[Finding]
     barred = core.busy if part.is_exclusive else core.shut
     short: set[int] = set()
     for resource, amount in amounts:
-        column = core.column(resource)
-        places = [place for place in hosts if column[place] < amount]
+        places = shortage.places(part.scope, resource, amount)
         if places:
-            found.append(Finding(ReasonKind.NO_RESOURCE, resource, tuple(places)))
-            short.update(places)
-    if barred and (places := [place for place in hosts if place in barred]):
-        found.append(Finding(ReasonKind.NO_RESOURCE, HOST, tuple(places)))
-        short.update(places)
+            found.append(Finding(ReasonKind.NO_RESOURCE, resource, places))
+            if not part.is_free:
+                short.update(places)
+    if barred and (taken := [place for place in hosts if place in barred]):
+        found.append(Finding(ReasonKind.NO_RESOURCE, HOST, tuple(taken)))
+        short.update(taken)
     if not part.is_free:
         unshort = [place for place in hosts if place not in short]
         found += _claims_refused(core, part, tasks, bucket, unshort)
@@ -270,6 +299,7 @@ class Publisher:
         self._core = core
         self._sets: dict[tuple[Finding, ...], int] = {}
         self._measured: dict[object, list[Finding]] = {}
+        self._shortage = Shortage(core)
 
     def publish(self, failure: Failure, job: JobClass) -> tuple[ReasonKind, int]:
         """Return the main reason of a failure and the id of its set of reasons."""
@@ -282,7 +312,9 @@ class Publisher:
                 )  # fmt: skip
                 measured = self._measured.get(key)
                 if measured is None:
-                    measured = self._measured[key] = measure(self._core, job, part, tasks)
+                    measured = self._measured[key] = measure(
+                        self._core, job, part, tasks, self._shortage
+                    )
                 found += measured
             joined = found[0:1] if len(found) == 1 else join(found)
             number = self._sets.setdefault(tuple(joined), len(self._sets) + 1)

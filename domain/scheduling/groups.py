@@ -73,10 +73,12 @@ class Group:
         places: in job order.
         said: main reason and reasons that ``Place.pending`` has of all but those of ``unsaid``.
         told: the text that ``Place.why`` has of all but those of ``untold``.
+        judge: who has found that its jobs could run some day, and that no fewer tasks would do.
     """
 
     __slots__ = (
         "is_for_sale",
+        "judge",
         "key",
         "known_class",
         "may_stop",
@@ -92,6 +94,7 @@ class Group:
         class_key, held, waits_for, self.is_for_sale, _ = key
         self.may_stop = held or bool(waits_for) or bool(class_key[0].unknown)
         self.known_class: JobClass | None = None
+        self.judge: object = None
         self.places: list[Place] = []
         self.said: tuple[ReasonKind, int] | None = None
         self.told: str | None = None
@@ -184,9 +187,10 @@ class Free:
         else:
             return None
         # The first part that fails is the one of which the reasons are told.
-        if len(job.alternatives[0].parts) > 1:
+        parts = job.alternatives[0].parts
+        if len(parts) != 1:
             return None
-        (part,) = job.alternatives[0].parts
+        part = parts[0]
         if not self._core.view(part.scope).hosts:
             return None
         return Failure((), ((part, part.tasks or job.least),), on_resources=True)
@@ -214,7 +218,7 @@ def try_groups(
     failed = Unsatisfiable()
     heap: list[tuple[Order, int, Group]] = []
     for group in groups:
-        stop = _stop(group, here) if group.may_stop else None
+        stop = stop_of(group, here) if group.may_stop else None
         if stop is None:
             heap.append((group.places[0].order, 0, group))
         else:
@@ -292,7 +296,8 @@ def _all_behind(
             yield Stretch(group, at, end, failure, is_all)
 
 
-def _stop(group: Group, here: Container[str]) -> Failure | None:
+def stop_of(group: Group, here: Container[str]) -> Failure | None:
+    """Return what about the jobs of a group themselves stops them, None if nothing does."""
     first, unknown = group.first, group.job_class.unknown
     return stopped(
         held=first.held,

@@ -32,12 +32,13 @@ class KeptQueue:
     Attributes:
         places: the jobs in job order.
         changes: how often a job has come or gone.
+        joined: jobs that came into a group, for whoever keeps what is written; to be cleared.
         undeclared: pending jobs of each queue that is not declared.
     """
 
     __slots__ = (
         "_allocators", "_classes", "_groups", "_kinds", "_likeness", "_loose", "_orders", "_priority", "_queue", "_reader",
-        "_shapes", "_texts", "_unreadable", "_wanted", "by_id", "changes", "places", "undeclared",
+        "_shapes", "_texts", "_unreadable", "_wanted", "by_id", "changes", "joined", "places", "undeclared",
     )  # fmt: skip
 
     def __init__(
@@ -59,12 +60,13 @@ class KeptQueue:
         self._classes: dict[ClassKey, JobClass] = {}
         self._groups: dict[GroupKey, Group] = {}
         self.changes = 0
+        self.joined: list[Place] = []
         self.undeclared: Counter[str] = Counter()
         places = [self._place(job) for job in snapshot.pending]
         places.sort(key=lambda place: place.order)
         self.places = places
-        #: Jobs that are in no group yet.
-        self._loose: list[Place] = places[:]
+        #: Jobs that came after groups were made, and are in none yet.
+        self._loose: list[Place] = []
         self._orders = [place.order for place in places]
         self.by_id = {place.job.id: place for place in places}
 
@@ -83,7 +85,8 @@ class KeptQueue:
         if job.id in self.by_id:
             self.remove(job.id)
         place = self.by_id[job.id] = self._place(job)
-        self._loose.append(place)
+        if self._likeness is not None:
+            self._loose.append(place)
         self.changes += 1
         at = bisect_left(self._orders, place.order)
         is_whole = self._queue is not None and len(self._queue) == len(self.places)
@@ -166,10 +169,16 @@ class KeptQueue:
         for place in self._loose:
             if self.by_id.get(place.job.id) is place and place.group is None:
                 self._group_of(place, likeness).put(place)
+                self.joined.append(place)
         self._loose.clear()
         for group in self._groups.values():
             if group.known_class is None:
                 group.known_class = self._class_of(group.key[0], ground)
+
+    @property
+    def has_limits(self) -> bool:
+        """Return whether limits or guarantees had a say when the groups were made."""
+        return self._likeness is None or self._likeness.has_limits
 
     @property
     def groups(self) -> Iterable[Group]:

@@ -1,20 +1,30 @@
 """The result of a session on groups of waiting jobs: what is written of a job is kept until something else is said of its group."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Final
 
 from xce.domain.demand.idle import idle_supply
 from xce.domain.demand.impossible import Impossible
-from xce.domain.demand.nothing_comes import Told, told_of_all
-from xce.domain.demand.sorting_out import Waiting
+from xce.domain.demand.nothing_comes import Now, Told, told_of_all
+from xce.domain.demand.sorting_out import Waiting, why_not_examined
 from xce.domain.demand.supply import Supply
 from xce.domain.formats.building import all_built, built
-from xce.domain.formats.session_result import Demand, JobWhy, Pending, ReasonKind, SessionResult
+from xce.domain.formats.session_result import (
+    Demand,
+    JobWhy,
+    Pending,
+    ReasonKind,
+    ReasonSet,
+    SessionResult,
+)
 from xce.domain.formats.snapshot import OrderMode
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.explain import Failure, Publisher
-from xce.domain.scheduling.groups import Free, PhaseOne, Place, Stretch, try_groups
+from xce.domain.scheduling.groups import Free, Group, PhaseOne, Place, Stretch, try_groups
+from xce.domain.scheduling.kept_line import KeptLine, Said, walk
 from xce.domain.scheduling.kept_queue import KeptQueue
+from xce.domain.scheduling.placement import Placed
 from xce.domain.scheduling.session import allocations_of, result_of
 from xce.domain.scheduling.trace import Trace
 
@@ -27,6 +37,7 @@ class KeptResult:
     def __init__(self, queue: KeptQueue) -> None:
         self._queue = queue
         self._never: _Judge | None = None
+        self._line: KeptLine | None = None
         #: Of the last result that was kept: changes of the queue until then, and what is in it.
         self._seen = -1
         self._pending: tuple[Pending, ...] = ()
@@ -37,26 +48,93 @@ class KeptResult:
 
         ``free``: what all hosts together have free, if it is known; it may be changed.
         """
-        found = try_groups(
-            compiled.core,
-            self._queue.groups,
-            compiled.ids,
-            None if free is None else Free(compiled.core, free),
-            is_strict=compiled.snapshot.settings.order is OrderMode.STRICT,
-        )
-        told = self._told(compiled, found)
+        joined, self._queue.joined = self._queue.joined, []
+        supply = Supply(compiled)
+        kept_free = None if free is None else Free(compiled.core, free)
+        is_strict = compiled.snapshot.settings.order is OrderMode.STRICT
+        if self._never is None or not self._never.is_of(compiled):
+            self._never = _Judge(compiled, supply)
+        if is_strict and not trace and self._are_a_line(compiled, supply):
+            return self._run_line(compiled, supply, kept_free, joined)
+        self._forget_line()
+        groups = self._queue.groups
+        found = try_groups(compiled.core, groups, compiled.ids, kept_free, is_strict=is_strict)
+        told = told_of_all(compiled, supply, self._never.judge, found.waiting)
         if told is None:
             started = [(place.job, placed) for place, placed in found.started]
             return result_of(compiled, started, self._one_by_one(found), trace=trace)
         return self._written(compiled, found, told, trace=trace)
 
-    def _told(self, compiled: Compiled, found: PhaseOne) -> list[Told] | None:
-        supply = Supply(compiled)
-        if supply.has_any:
-            return None
-        if self._never is None or not self._never.is_of(compiled):
-            self._never = _Judge(compiled, supply)
-        return told_of_all(compiled, supply, self._never.judge, found.waiting)
+    def _are_a_line(self, compiled: Compiled, supply: Supply) -> bool:
+        """Return whether all jobs behind one that cannot start say the same."""
+        settings, queues = compiled.snapshot.settings, compiled.snapshot.queues
+        if (
+            supply.has_any
+            or self._queue.has_limits
+            or len(self._queue.places) > settings.catalog_pass_cap
+            or any(queue.demand_threshold for queue in queues)
+        ):
+            return False
+        return all(
+            group.judge is self._never or self._is_possible(group) for group in self._queue.groups
+        )
+
+    def _is_possible(self, group: Group) -> bool:
+        """Return whether jobs of a group could run some day, and with no fewer tasks than they ask for."""
+        job_class = group.job_class
+        assert self._never is not None, "it was made"
+        if job_class.most > job_class.least or self._never.judge.why(job_class) is not None:
+            return False
+        group.judge = self._never
+        return True
+
+    def _run_line(
+        self, compiled: Compiled, supply: Supply, free: Free | None, joined: Sequence[Place]
+    ) -> SessionResult:
+        core, queue = compiled.core, self._queue
+        found = walk(core, queue.places, queue.groups, compiled.ids, free)
+        line = self._line
+        if line is None or line.stopped != found.stopped.keys():
+            self._forget_line()
+            line = self._line = KeptLine(found.stopped)
+        line.odd += joined
+        publisher = Publisher(core)
+        failures = [
+            (group.places[0].order, failure, group) for group, failure in found.stopped.items()
+        ]
+        if found.blocked is not None:
+            place, group, failure, order = found.blocked
+            failures.append((place.order, failure, group))
+            if found.behind:
+                failures.append((found.behind[0].order, order, group))
+        failures.sort(key=itemgetter(0))
+        for _, failure, group in failures:
+            publisher.publish(failure, group.job_class)
+        sets = publisher.sets()
+        is_other = self._seen != queue.changes or bool(found.started)
+        for group, failure in found.stopped.items():
+            stretch = Stretch(group, 0, len(group.places), failure)
+            is_other |= say(stretch, publisher.publish(failure, group.job_class))
+            is_other |= tell(stretch, why_not_examined(failure))
+        if (blocked := found.blocked) is not None:
+            of_it = publisher.publish(blocked.failure, blocked.group.job_class)
+            of_them = None
+            if found.behind:
+                said = publisher.publish(blocked.order, blocked.group.job_class)
+                of_them = Said(*said, f"behind job {blocked.place.job.id}")
+            why = Now(compiled, supply).why(blocked.group)
+            is_other |= line.write(blocked.place, Said(*of_it, why), found.behind, of_them)
+        if is_other:
+            self._write(found.started, ())
+            line.odd += [place for place, _ in found.started]
+        return self._result(compiled, found.started, sets, ())
+
+    def _forget_line(self) -> None:
+        """Note that nothing is known any more of what is written of which job."""
+        if self._line is not None:
+            self._line = None
+            for group in self._queue.groups:
+                group.said = group.told = None
 
     def _one_by_one(self, found: PhaseOne) -> list[Waiting]:
         """Return the waiting jobs in job order, each with its class and why it waits."""
@@ -85,42 +163,48 @@ class KeptResult:
                 impossible += stretch.places
         sets = publisher.sets()
         if is_other or impossible:
-            self._write(found, impossible)
-        demand = built(
-            Demand,
-            {
-                **_NO_DEMAND,
-                "impossible": whys_of(sorted(impossible, key=lambda place: place.order)),
-                "not_counted": self._not_counted,
-            },
-        )
-        started = [(place.job, placed) for place, placed in found.started]
-        allocations = allocations_of(core, started) if started else ()
-        recorder = None
-        if trace:
-            waiting = self._one_by_one(found)
-            recorder = Trace(core)
-            recorder.started(allocations)
-            recorder.waiting(waiting)
-            recorder.catalog(demand, {}, [job for job, _, _ in waiting])
+            self._write(found.started, impossible)
+        result = self._result(compiled, found.started, sets, impossible)
+        if not trace:
+            return result
+        waiting = self._one_by_one(found)
+        recorder = Trace(core)
+        recorder.started(result.allocations)
+        recorder.waiting(waiting)
+        recorder.catalog(result.demand, {}, [job for job, _, _ in waiting])
+        return result.model_copy(update={"trace": recorder.lines})
+
+    def _result(
+        self,
+        compiled: Compiled,
+        started: Sequence[tuple[Place, Placed]],
+        sets: tuple[ReasonSet, ...],
+        impossible: Sequence[Place],
+    ) -> SessionResult:
+        demand = {
+            **_NO_DEMAND,
+            "impossible": whys_of(sorted(impossible, key=lambda place: place.order)),
+            "not_counted": self._not_counted,
+        }
+        given = [(place.job, placed) for place, placed in started]
         return built(
             SessionResult,
             {
                 "format": "xce.session/1",
                 "position": compiled.snapshot.position,
-                "allocations": allocations,
+                "allocations": allocations_of(compiled.core, given) if given else (),
                 "reason_sets": sets,
                 "pending": self._pending,
-                "demand": demand,
-                "idle": idle_supply(compiled, [placed for _, placed in started], ()),
+                "demand": built(Demand, demand),
+                "idle": idle_supply(compiled, [placed for _, placed in given], ()),
                 "warnings": tuple(compiled.warnings),
-                "trace": None if recorder is None else recorder.lines,
+                "trace": None,
             },
         )
 
-    def _write(self, found: PhaseOne, impossible: Sequence[Place]) -> None:
+    def _write(self, started: Sequence[tuple[Place, Placed]], impossible: Sequence[Place]) -> None:
         """Put what is said of the waiting jobs in job order."""
-        for place, _ in found.started:
+        for place, _ in started:
             place.pending = place.why = None
             if place.group is not None:
                 place.group.unsaid.append(place)
@@ -132,7 +216,7 @@ class KeptResult:
             gone = set(impossible)
             others = [place for place in places if place not in gone]
         self._not_counted = whys_of(others)
-        self._seen = -1 if found.started or impossible else self._queue.changes
+        self._seen = -1 if started or impossible else self._queue.changes
 
 
 class _Judge:

@@ -62,15 +62,16 @@ class Placed:
 
     def moved(self, gone: int) -> "Placed":
         """Return the same placement where one host, which it does not use, is not there."""
-        if all(claim.place < gone for claim in self.claims):
+        claims = self.claims
+        if all(claim.place < gone for claim in claims):
             return self
+        moved = [
+            Claim(claim.place - 1, *claim[1:]) if claim.place > gone else claim for claim in claims
+        ]
         made = Placed.__new__(Placed)
         made.job, made.alternative, made.tasks = self.job, self.alternative, self.tasks
         made.metered = self.metered
-        made.claims = [
-            claim._replace(place=claim.place - 1) if claim.place > gone else claim
-            for claim in self.claims
-        ]
+        made.claims = moved
         return made
 
     def hosts(self) -> list[OnHost]:

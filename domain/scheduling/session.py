@@ -74,16 +74,19 @@ def result_of(
     final = finalise(compiled, waiting)
     if recorder is not None:
         recorder.catalog(final.demand, final.provisioning, [job for job, _, _ in waiting])
-    return SessionResult.model_construct(
-        format="xce.session/1",
-        position=compiled.snapshot.position,
-        allocations=allocations,
-        reason_sets=sets,
-        pending=_pending(waiting, published, final),
-        demand=final.demand,
-        idle=idle_supply(compiled, [placed for _, placed in started], final.placed),
-        warnings=tuple(compiled.warnings),
-        trace=None if recorder is None else recorder.lines,
+    return built(
+        SessionResult,
+        {
+            "format": "xce.session/1",
+            "position": compiled.snapshot.position,
+            "allocations": allocations,
+            "reason_sets": sets,
+            "pending": _pending(waiting, published, final),
+            "demand": final.demand,
+            "idle": idle_supply(compiled, [placed for _, placed in started], final.placed),
+            "warnings": tuple(compiled.warnings),
+            "trace": None if recorder is None else recorder.lines,
+        },
     )
 
 
