@@ -145,6 +145,17 @@ def test_reasons_of_newer_versions(reason: str, waits: Waits) -> None:
     assert waits_for(reason) is waits
 
 
+@pytest.mark.parametrize(
+    ("enforced", "held"),
+    [("none", False), ("(null)", False), ("associations", True), ("associations,limits", True)],
+)
+def test_without_associations_no_account_is_invalid(enforced: str, held: bool) -> None:
+    slurm = Slurm([job(1, state_reason="InvalidAccount")])
+    slurm.text["config"] = f"ClusterName = ca\nAccountingStorageEnforce = {enforced}\n"
+
+    assert [one.held for one in slurm.view().snapshot.pending] == [held]
+
+
 # --------------------------------------------------------------- partitions and the like
 def partition(**changes: Any) -> PartitionFact:
     record: dict[str, Any] = {

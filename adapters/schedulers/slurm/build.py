@@ -375,6 +375,8 @@ class _Builder:
         kind = waits_for(job.reason or "None")
         if job.priority == 0 or not job.states.isdisjoint(_HELD_STATES):
             return Waits.HELD
+        if job.reason == "InvalidAccount" and not self._readings.settings.associations_hold:
+            kind = Waits.RESOURCES  # 23.11 says so of jobs that it has not looked at yet
         if kind is Waits.UNKNOWN:
             if job.reason not in self._said:
                 self._said.add(job.reason)

@@ -194,6 +194,7 @@ class SettingFacts:
     memory_counts: bool = True
     cores_count: bool = True
     limits_hold: bool = True
+    associations_hold: bool = True
     jobs_are_private: bool = False
 
 

@@ -237,6 +237,7 @@ def settings_of_text(output: str) -> SettingFacts:
         cores_count="CORE" in parameters or "SOCKET" in parameters,
         jobs_are_private="jobs" in found.get("PrivateData", "").replace(",", " ").split(),
         limits_hold=bool(enforced & {"limits", "qos", "safe", "all"}),
+        associations_hold=not enforced <= {"", "none", "(null)"},
     )
 
 
