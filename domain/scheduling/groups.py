@@ -43,16 +43,18 @@ class Place:
     """A job in the queue.
 
     Attributes:
+        name: the id of the job.
         order: where it stands.
         shape: None if its requirement cannot be read.
         group: None until a session asks for it.
         pending, why: what the last session wrote of it, if it did.
     """
 
-    __slots__ = ("group", "job", "order", "pending", "shape", "why")
+    __slots__ = ("group", "job", "name", "order", "pending", "shape", "why")
 
     def __init__(self, job: PendingJob, order: Order, shape: Shape | None) -> None:
         self.job = job
+        self.name = job.id
         self.order = order
         self.shape = shape
         self.group: Group | None = None

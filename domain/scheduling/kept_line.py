@@ -135,7 +135,7 @@ def _write_pending(places: Sequence[Place], said: Said) -> bool:
         "provisioning": None,
         "expanded": None,
     }
-    made = all_built(Pending, [{"job": place.job.id, **more} for place in places])
+    made = all_built(Pending, [{"job": place.name, **more} for place in places])
     for place, pending in zip(places, made, strict=True):
         place.pending = pending
     return bool(places)
@@ -144,7 +144,7 @@ def _write_pending(places: Sequence[Place], said: Said) -> bool:
 def _write_whys(places: Sequence[Place], said: Said) -> bool:
     """Write why jobs are not counted; return whether there are any."""
     text = said.why
-    made = all_built(JobWhy, [{"job": place.job.id, "why": text} for place in places])
+    made = all_built(JobWhy, [{"job": place.name, "why": text} for place in places])
     for place, why in zip(places, made, strict=True):
         place.why = why
     return bool(places)

@@ -274,7 +274,7 @@ def say(stretch: Stretch, said: tuple[ReasonKind, int]) -> bool:
             or known.reason is not reason
         ]
     more = {"reason": reason, "reasons": number, "provisioning": None, "expanded": None}
-    made = all_built(Pending, [{"job": place.job.id, **more} for place in places])
+    made = all_built(Pending, [{"job": place.name, **more} for place in places])
     for place, pending in zip(places, made, strict=True):
         place.pending = pending
     return bool(places)
@@ -295,7 +295,7 @@ def tell(stretch: Stretch, text: str) -> bool:
         places = [
             place for place in stretch.places if (known := place.why) is None or known.why != text
         ]
-    made = all_built(JobWhy, [{"job": place.job.id, "why": text} for place in places])
+    made = all_built(JobWhy, [{"job": place.name, "why": text} for place in places])
     for place, why in zip(places, made, strict=True):
         place.why = why
     return bool(places)
