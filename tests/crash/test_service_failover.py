@@ -18,6 +18,7 @@ from tests.crash.test_killed_controller import free_port, place, store_of, write
 from tests.service.running import TOKENS, write_tokens
 from xce.adapters.client import Client
 from xce.adapters.store.open import open_log
+from xce.domain.alerts.alert import Alert, AlertKind
 from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Role
 from xce.domain.errors import XceError
@@ -131,5 +132,8 @@ def test_whatever_befalls_the_primary_its_clients_lose_nothing_and_see_nothing_t
     stored = [one.position for one in recorded if one.position <= reader.positions[-1]]
     assert reader.positions == stored, "each event once, in order"
     assert not [one for one in recorded if "woken" in one.event.originator_id]
+    alerts = [one.event for one in recorded if isinstance(one.event, Alert.Raised)]
+    taken = [one.subject for one in alerts if one.kind is AlertKind.TAKEN_OVER]
+    assert taken == [f"epoch {number}" for number in range(2, FAILOVERS + 2)], "each once"
     loads[0].pauses += 1
     assert_all_of_it_is_there_once(place, loads)
