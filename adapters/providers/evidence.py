@@ -84,10 +84,16 @@ def kept(raw: bytes, secrets: Iterable[str], limit: int) -> str:
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """Return a text without the secrets that are known, and without what looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
+    text = without_known(text, secrets)
     for pattern in _IN_TEXT:
         text = pattern.sub(lambda match: match["kept"] + HIDDEN, text)
+    return text
+
+
+def without_known(text: str, secrets: Iterable[str]) -> str:
+    """Return a text without the secrets that are known."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
     return text
 
 

@@ -1,14 +1,25 @@
 """From a run to a message or a failure: exit codes, the chain of reading, and failure texts."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from xce.adapters.providers.call import SIGNALLED, Ran
+from xce.adapters.providers.evidence import without_known
 from xce.domain.formats.provider_messages import error_code
-from xce.domain.formats.script_output import Message, Read, Unreadable, read_output, without_codes
+from xce.domain.formats.script_output import (
+    Message,
+    Plain,
+    Read,
+    Unreadable,
+    read_output,
+    without_codes,
+)
 
 #: Characters of a failure's text that are kept in its reason.
 _WHY_MAX = 500
 FAILED = "Failed"
+#: Keys of texts for people, the first that says something first.
+_FOR_PEOPLE = ("message", "error", "errorMessage", "Message")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +73,43 @@ def read(ran: Ran, output_limit: int) -> Answered | Failed | Unclear:
     return Answered(found.message, found.step.value, found.noise)
 
 
+def hushed(
+    reading: Answered | Failed | Unclear, secrets: Iterable[str]
+) -> Answered | Failed | Unclear:
+    """Return what a run says with the secrets that are known taken out of all that is for people; ids and names stay as they are."""
+    known = tuple(secrets)
+    if not known:
+        return reading
+    if isinstance(reading, Answered):
+        noise = without_known(reading.noise, known)
+        return replace(reading, message=_hushed(reading.message, known), noise=noise)
+    why = without_known(reading.why, known)
+    if isinstance(reading, Unclear):
+        return replace(reading, why=why)
+    message = None if reading.message is None else _hushed(reading.message, known)
+    return replace(reading, why=why, message=message)
+
+
+def _hushed(message: Message, known: tuple[str, ...]) -> Message:
+    return {
+        key: without_known(value, known)
+        if key in _FOR_PEOPLE and isinstance(value, str)
+        else _hushed_within(value, known)
+        for key, value in message.items()
+    }
+
+
+def _hushed_within(value: Plain, known: tuple[str, ...]) -> Plain:
+    if isinstance(value, dict):
+        return _hushed(value, known)
+    if isinstance(value, list):
+        return [_hushed_within(one, known) for one in value]
+    return value
+
+
 def failure_of(message: Message) -> str:
     """Return what a message says of its failure; "": it says nothing."""
-    for key in ("message", "error", "errorMessage", "Message"):
+    for key in _FOR_PEOPLE:
         value = message.get(key)
         if isinstance(value, dict):
             value = value.get("message")

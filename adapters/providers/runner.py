@@ -12,7 +12,7 @@ from xce.adapters.providers.call import Ran
 from xce.adapters.providers.environment import environment_of, find_scripts, given_secrets
 from xce.adapters.providers.evidence import Evidence, evidence_of, secrets_of
 from xce.adapters.providers.folder import ProviderFolder
-from xce.adapters.providers.reading import Answered, Failed, Unclear, read
+from xce.adapters.providers.reading import Answered, Failed, Unclear, hushed, read
 from xce.domain.errors import TransientError
 from xce.domain.formats.provider_messages import Given
 from xce.domain.formats.script_provider import ScriptSettings
@@ -166,7 +166,7 @@ class Runner:
         return call.found(self.scripts[script], folder, self._limits)
 
     def _read(self, ran: Ran, script: str, subject: str) -> Reading:
-        reading = read(ran, self.settings.output_limit)
+        reading = hushed(read(ran, self.settings.output_limit), self._secrets)
         if self._on_call is not None:
             self._on_call(
                 evidence_of(

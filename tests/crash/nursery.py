@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -55,10 +56,11 @@ class Child:
 class Nursery:
     """Starts controllers and provisioners."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """Begin; ``environment`` is added to that of the daemons."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.nursery"],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "tests.crash.nursery"], cwd=ROOT, env={**os.environ, **(environment or {})},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def __enter__(self) -> Self:

@@ -1,10 +1,16 @@
 """What is kept of outputs: no secrets, no terminal codes, whatever the text."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.providers.scripts import NOW, hosts, prints, provider
 from xce.adapters.providers.evidence import HIDDEN, kept, secrets_of
+from xce.domain.errors import TransientError
+from xce.domain.ports import Refused
 
 
 @pytest.mark.parametrize(
@@ -51,3 +57,33 @@ def test_variables_are_secret_by_their_name_or_because_they_were_given_as_such()
     }
 
     assert secrets_of(environment, ["GIVEN"]) == ("longenough", "something")
+
+
+def test_a_secret_is_taken_out_of_texts_for_people_and_never_out_of_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLOUD_TOKEN", "s3cr3t-value")
+    machines = [{"machineId": "s3cr3t-value", "result": "fail", "message": "no s3cr3t-value"}]
+    text = json.dumps(
+        {
+            "requests": [
+                {"requestId": "add-1", "status": "running", "message": "s3cr3t-value", "machines": machines}
+            ]
+        }
+    )  # fmt: skip
+    scripts = {
+        "getRequestStatus": prints(text),
+        "requestMachines": prints("Error Code: Denied: key s3cr3t-value", 1),
+        "listMachines": prints("the key s3cr3t-value is wrong", 1),
+    }
+    made = provider(tmp_path, scripts, secrets=["CLOUD_TOKEN"])
+
+    answer = made.status("add-1", NOW)
+
+    assert answer.message == HIDDEN
+    assert [(one.machine, one.message) for one in answer.machines] == [
+        ("s3cr3t-value", f"no {HIDDEN}")
+    ]
+    assert made.ask(hosts(), NOW) == Refused("Denied", f"Error Code: Denied: key {HIDDEN}")
+    with pytest.raises(TransientError, match=r"the key \[hidden\] is wrong"):
+        made.holdings(NOW)

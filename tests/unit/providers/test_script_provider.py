@@ -84,6 +84,29 @@ def test_a_script_finds_both_families_of_variables_and_nothing_of_ours(
     assert Path(found["PRO_LSF_LOGDIR"]).is_dir()
 
 
+def test_a_script_finds_the_tag_of_its_own_request_and_of_no_other(tmp_path: Path) -> None:
+    noted = 'echo "$(basename "$0") <$XCE_REQUEST_TAG>" >>"$PRO_DATA_DIR/tags"; '
+    returned = """echo '{"requestId": "ret-1", "message": ""}'"""
+    scripts = {
+        "requestMachines": noted + ACCEPTS,
+        "getRequestStatus": noted + prints(status_of([])),
+        "requestReturnMachines": noted + returned,
+    }
+    made = provider(tmp_path, scripts)
+
+    made.ask(hosts(1, "R1"), NOW)
+    made.status("add-1", NOW)
+    made.give_back("B1", ("vm-1",), (), NOW)
+    made.ask(hosts(1, "R2"), NOW)
+
+    assert (tmp_path / "kept/data/tags").read_text().splitlines() == [
+        "requestMachines.sh <R1>",
+        "getRequestStatus.sh <>",
+        "requestReturnMachines.sh <>",
+        "requestMachines.sh <R2>",
+    ]
+
+
 def test_scripts_are_found_with_and_without_ending_and_folder(tmp_path: Path) -> None:
     made = provider(tmp_path, {})
     bare = tmp_path / "provider" / "requestMachines"
