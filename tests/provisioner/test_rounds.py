@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from structlog.testing import capture_logs
 
 from tests.provisioner.rig import TERM, Process, Site, pass_time
 from tests.provisioner.truth import Cloud, Means
@@ -20,24 +19,36 @@ def site() -> Iterator[Site]:
     made.close()
 
 
-def decided(process: Process) -> list[str]:
+class Log:
+    """Keeps what is logged as decided."""
+
+    def __init__(self) -> None:
+        self.decided: list[object] = []
+
+    def info(self, event: str, **fields: object) -> None:
+        if event == "decided":
+            self.decided.append(fields["decision"])
+
+
+def decided(process: Process, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Return what a round of a process logs as decided."""
-    with capture_logs() as logs:
-        process.rounds.once()
-    return [entry["decision"] for entry in logs if entry["event"] == "decided"]
+    log = Log()
+    monkeypatch.setattr("xce.adapters.provisioner.rounds._LOG", log)
+    process.rounds.once()
+    return log.decided
 
 
 def test_what_concerns_a_provider_that_another_one_acts_on_is_neither_recorded_nor_logged_as_decided(
-    site: Site,
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud = Cloud(Means.TAG)
     first, second = Process(site, cloud, name="p1"), Process(site, cloud, name="p2")
     first.begin()
     site.say(hosts=2)
 
-    assert decided(second) == []
+    assert decided(second, monkeypatch) == []
     assert not any(isinstance(event, Decision.Made | Request.Intended) for event in site.events())
-    assert decided(first) == ["request"]
+    assert decided(first, monkeypatch) == ["request"]
     assert [e.by for e in site.events() if isinstance(e, Decision.Made)] == ["provisioner/p1"]
 
 
@@ -57,7 +68,7 @@ def test_a_decision_on_a_lease_that_was_taken_away_meanwhile_leaves_no_trace(sit
 
 
 def test_losses_that_are_not_believed_yet_are_told_to_the_controller_until_they_are_settled(
-    site: Site,
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloud = Cloud(Means.TAG)
     process = Process(site, cloud)
