@@ -347,6 +347,7 @@ class HostLaunched(Instance.Event):
     price_per_hour: Money | None
     billing: Billing
     hold_until: Time | None
+    project: str | None = None
     region: str
     zone: str = "none"
 
