@@ -24,8 +24,10 @@ from xce.replay.recording import RecordingWriter
 if TYPE_CHECKING:
     from xce.adapters.client import Client
 
-#: A longer line is none of ours.
-LINE_MAX: Final = 1024 * 1024 * 1024
+#: A longer line is none of ours: a snapshot of a million jobs is half of it.
+LINE_MAX: Final = 512 * 1024 * 1024
+#: The first one has the configuration at most.
+START_MAX: Final = 16 * 1024 * 1024
 _LOG = structlog.get_logger("xce.recording")
 
 
@@ -175,20 +177,26 @@ def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a recording, plain or compressed, up to where it was cut.
 
     Raises:
-        InputError: it cannot be read, or is damaged before its end.
+        InputError: it cannot be read, is damaged before its end, or has a line that none of ours is as long as.
     """
+    longest = START_MAX
     try:
         with path.open("rb") as probe:
             is_gzip = probe.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rb") if is_gzip else path.open("rb") as file:
             while True:
                 try:
-                    line = file.readline(LINE_MAX)
+                    line = file.readline(longest)
                 except EOFError:
                     return  # cut off within a block
                 if not line.endswith(b"\n"):
-                    return  # the end, or a line that was cut
+                    if len(line) < longest:
+                        return  # the end, or a line that was cut
+                    raise InputError.of(
+                        str(path), f"is no recording: a line of more than {longest:,} bytes"
+                    )
                 yield line.decode()
+                longest = LINE_MAX
     except OSError as error:
         raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
     except (zlib.error, UnicodeDecodeError) as error:

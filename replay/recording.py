@@ -24,6 +24,7 @@ from xce.domain.formats.policy import Decision, Decisions, PolicyInput
 from xce.domain.formats.rest import Observations, Supply
 from xce.domain.formats.session_result import Demand, Idle, SessionResult
 from xce.domain.formats.snapshot import Snapshot
+from xce.replay import line_checks
 from xce.replay.rounds import SESSIONS_BACK, InventoryChanges, RecordedRound, Rounds
 from xce.replay.views import Seen, Views
 
@@ -230,6 +231,8 @@ class RecordingReader:
                 document: Any = json.loads(text)
             except ValueError as error:
                 raise self._wrong(number, f"is not JSON: {error}") from None
+            except RecursionError:
+                raise self._wrong(number, "is nested too deep") from None
             if not isinstance(document, dict):
                 raise self._wrong(number, "wanted an object")
             made = self._entry(number, cast("Line", document))
@@ -248,7 +251,11 @@ class RecordingReader:
                     if line["format"] != FORMAT:
                         raise self._wrong(number, f"is {line['format']!r}; wanted {FORMAT}")
                     return Start(
-                        line["by"], line["release"], line["at"], line["trace"], line["config"]
+                        line_checks.text(line["by"], "by"),
+                        line_checks.text(line["release"], "release"),
+                        line_checks.time(line["at"], "at"),
+                        bool(line["trace"]),
+                        line_checks.document(line["config"], "config"),
                     )
                 case "session":
                     return self._session(line)
@@ -258,10 +265,10 @@ class RecordingReader:
                     return self._round(line)
                 case "event":
                     self.counts.events += 1
-                    return Other("event", line["event"])
+                    return Other("event", line_checks.event(line["event"]))
                 case "answer":
                     self.counts.answers += 1
-                    return Other("answer", {k: v for k, v in line.items() if k != "kind"})
+                    return Other("answer", line_checks.answer(line))
                 case "end":
                     if not self._is_all(line):
                         raise self._wrong(number, "lines are missing before the end")
@@ -273,6 +280,8 @@ class RecordingReader:
                     )
         except (KeyError, TypeError) as error:
             raise self._wrong(number, f"a field is missing or wrong: {error}") from None
+        except RecursionError:
+            raise self._wrong(number, "is nested too deep") from None
         except InputError as error:
             raise InputError(
                 self.source,

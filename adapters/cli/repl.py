@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Self, TextIO
 
 import typer
 from rich.status import Status
@@ -224,8 +224,7 @@ def _trace(trace: Path, config: Path, seed: int | None) -> Site:
 def _lines_of(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8") as file:
-            while line := file.readline(LINE_MAX):
-                yield line
+            yield from _commands(file, str(path))
     except UnicodeDecodeError:
         raise InputError.of(str(path), "is not UTF-8 text") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
@@ -236,7 +235,15 @@ def _lines_of(path: Path) -> Iterator[str]:
 def _standard_input() -> Iterator[str]:
     if sys.stdin is None:  # closed by the caller: `<&-`
         raise InputError.of("<stdin>", "is closed; wanted commands")
-    while line := sys.stdin.readline(LINE_MAX):
+    yield from _commands(sys.stdin, "<stdin>")
+
+
+def _commands(file: TextIO, source: str) -> Iterator[str]:
+    number = 0
+    while line := file.readline(LINE_MAX + 1):
+        number += 1
+        if len(line) > LINE_MAX:
+            raise InputError.of(source, f"is longer than {LINE_MAX:,} characters", line=number)
         yield line
 
 

@@ -32,6 +32,8 @@ OF_ITEMS: Final = frozenset(Measure) - OF_JOBS - OF_SHARED - {Measure.LONGEST_WA
 WORDS: Final = ("session", "start", "end")
 _PREFIX: Final = "xce."
 _TIME_OF_DAY: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
+#: No measure has more digits before or after its point; a bound with more could not be written out.
+_POWER_MAX: Final = 30
 _DIGIT: Final = re.compile(r"\d", re.ASCII)
 _GLUED: Final = re.compile(r"(==|!=|<=|>=|=|<|>)")
 
@@ -125,7 +127,10 @@ def _time(word: str, play: Play) -> datetime:
         ) from None
     if at.tzinfo is None:
         raise InputError.of(COMMAND, f"{word!r} says no time zone; wanted Z or +01:00 at its end")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise InputError.of(COMMAND, f"{word!r} is out of range in UTC") from None
 
 
 # ------------------------------------------------------------------------ events
@@ -214,7 +219,7 @@ def _names_of(of: Measure, name: str, names: Names) -> tuple[str, str, tuple[str
 def _bound(word: str) -> Decimal:
     try:
         found = Decimal(word)
-        if found.is_finite():
+        if found.is_finite() and abs(found.adjusted()) <= _POWER_MAX:
             return found
     except InvalidOperation:
         pass

@@ -86,7 +86,7 @@ def read_value(word: str) -> Any:
     """Return a word as JSON where it is some other than a text; a decimal number stays a text, which is exact."""
     try:
         return json.loads(word, parse_float=str, parse_constant=str)
-    except ValueError:
+    except (ValueError, RecursionError):
         return word
 
 

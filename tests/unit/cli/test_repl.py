@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 from tests.unit.prompt.sites import TEXT, the_site
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli import main as entry
-from xce.adapters.cli.repl import Edge
+from xce.adapters.cli.repl import LINE_MAX, Edge
 from xce.adapters.store.open import open_log
 from xce.domain.errors import InputError
 
@@ -50,6 +50,23 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Ran(printed.out, printed.err, code)
 
     return ran
+
+
+@pytest.mark.parametrize("way", ["file", "standard input"])
+def test_a_line_that_is_too_long_is_no_command_and_no_two(
+    run: Any, site: Path, tmp_path: Path, way: str
+) -> None:
+    script = "step\n# " + "x" * LINE_MAX + "\nquit\n"
+    (tmp_path / "long.txt").write_text(script)
+
+    if way == "file":
+        ran = run("sim", "repl", site, "--file", tmp_path / "long.txt")
+    else:
+        ran = run("sim", "repl", site, stdin=script)
+
+    assert ran.code == exit_codes.USAGE
+    assert "2: is longer than 65,536 characters" in ran.err.replace("\n", "")
+    assert "> step" in ran.out
 
 
 def test_a_script_is_printed_with_its_answers(run: Any, site: Path, tmp_path: Path) -> None:
@@ -179,7 +196,7 @@ def test_a_recording_that_comes_to_nothing_leaves_no_file(tmp_path: Path) -> Non
 
     def half(edge: Edge) -> None:
         with edge.new_recording(str(path), the_site()) as writer:
-            writer.event({"name": "first"})
+            writer.event({"name": "first", "position": 1, "at": "2026-03-01T10:00:00Z"})
             assert path.exists()
             raise InputError.of("record", "interrupted")
 

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from xce.adapters import recordings
 from xce.adapters.cli.main import app
 from xce.adapters.recordings import RecordingFile, free_name, read_lines
 from xce.domain.errors import InputError, RejectedError
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.scheduling.session import run_session
 from xce.replay.anonymous import anonymised
+from xce.replay.joined import joined
 from xce.replay.recording import (
     WHOLE_EVERY,
     Other,
@@ -59,7 +61,7 @@ def recorded(*minutes: int, trace: bool = False, end: bool = True) -> list[str]:
     for minute in minutes:
         writer.session(snapshot(minute), run_session(snapshot(minute), trace=trace))
     writer.event(
-        {"position": 1, "name": "xce.x", "by": "admin/alice", "data": {"why": "job-of-bob-1", "jobs": ["job-of-bob-1"]}}
+        {"position": 1, "name": "xce.x", "at": AT.isoformat(), "by": "admin/alice", "data": {"why": "job-of-bob-1", "jobs": ["job-of-bob-1"]}}
     )  # fmt: skip
     writer.answer(
         at=AT, provider="cloud", call={"call": "ask"}, answer={"message": "for bob", "n": 1}
@@ -154,6 +156,10 @@ def test_a_job_that_is_missing_in_the_recording_is_named() -> None:
 
 
 # --------------------------------------------------------------- damaged lines
+def event_line(event: object) -> str:
+    return json.dumps({"kind": "event", "event": event}) + "\n"
+
+
 DAMAGES: list[tuple[Damage, str]] = [
     (lambda lines: [], "is empty"),
     (lambda lines: lines[1:], "one start"),
@@ -170,13 +176,40 @@ DAMAGES: list[tuple[Damage, str]] = [
         "missing or wrong",
     ),
     (lambda lines: [lines[0], changed(lines[1], snapshot={"format": "x"})], "format"),
+    (lambda lines: [changed(lines[0], at="yesterday")], "no time with a zone"),
+    (lambda lines: [changed(lines[0], at="0001-01-01T00:00:00+14:00")], "no time with a zone"),
+    (lambda lines: [changed(lines[0], config=[])], "config: wanted an object"),
+    (lambda lines: [lines[0], event_line("x")], "event: wanted an object"),
+    (lambda lines: [lines[0], event_line({"position": "1"})], "event.position: wanted a number"),
+    (lambda lines: [lines[0], event_line({"position": 1})], "missing or wrong: 'at'"),
+    (
+        lambda lines: [lines[0], event_line({"position": 1, "at": "2026-03-01T10:00:00"})],
+        "no time with a zone",
+    ),
+    (lambda lines: [lines[0], event_line({"position": 1, "at": 7})], "event.at: wanted a text"),
+    (
+        lambda lines: [
+            lines[0],
+            f'{{"kind":"answer","at":"{AT.isoformat()}","provider":"p","call":{{}},"answer":7}}\n',
+        ],
+        "answer: wanted an object",
+    ),
+    (lambda lines: [lines[0], "[" * 100_000 + "\n"], "line 2|nested too deep"),
 ]
 
 
+@pytest.mark.parametrize("use", ["verified", "joined", "without names"])
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
-def test_what_is_no_recording_is_told_with_its_line(damage: Damage, message: str) -> None:
+def test_what_is_no_recording_is_told_with_its_line(damage: Damage, message: str, use: str) -> None:
+    lines = damage(recorded(1, 2))
+
     with pytest.raises(InputError, match=message):
-        verify(damage(recorded(1, 2)), "x")
+        if use == "verified":
+            verify(lines, "x")
+        elif use == "joined":
+            joined([("x", lines), ("y", recorded(1, 2))], lambda line: None)
+        else:
+            anonymised(lambda: iter(lines), "x", lambda line: None)
 
 
 # ------------------------------------------------------------------------ files
@@ -233,6 +266,21 @@ def test_other_files_are_told(tmp_path: Path) -> None:
         verify(read_lines(plain), "plain")
     with pytest.raises(InputError, match="cannot be read"):
         lines_of(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("before", [[], [b'{"kind":"start"}\n']])
+def test_a_small_file_that_is_endless_inside_is_refused_and_not_taken_for_one_that_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: list[bytes]
+) -> None:
+    # Given the bounds of lines, made small.
+    monkeypatch.setattr(recordings, "START_MAX", 1_000)
+    monkeypatch.setattr(recordings, "LINE_MAX", 2_000)
+    path = tmp_path / "bomb.rec.gz"
+    with gzip.open(path, "wb") as file:
+        file.writelines([*before, bytes(3_000)])
+
+    with pytest.raises(InputError, match=r"no recording: a line of more than [12],000 bytes"):
+        lines_of(path)
 
 
 # -------------------------------------------------------------------- anonymous
