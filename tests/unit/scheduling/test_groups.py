@@ -22,7 +22,7 @@ from xce.domain.formats.snapshot import (
     Tasks,
     Template,
 )
-from xce.domain.scheduling import groups
+from xce.domain.scheduling import groups, placement
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.kept import Scheduler
 from xce.domain.scheduling.session import run_session
@@ -68,7 +68,7 @@ def gone_on(scheduler: Scheduler, **changes: object) -> Snapshot:
 def tries_of(monkeypatch: pytest.MonkeyPatch, jobs: int) -> int:
     """Return how many jobs are tried when a slot of the larger host is free and so many wait."""
     tried: list[object] = []
-    start: Callable[..., object] = groups.start
+    start: Callable[..., object] = placement.start
 
     def counted(core: Any, job: Any) -> object:
         tried.append(job)
