@@ -50,7 +50,7 @@ def run(
             answer = scripts[script](provider, given)
     except RefusalError as error:
         return refuse(error)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         return refuse(RefusalError(f"the input is not understood: {error!r}"))
     print(json.dumps(answer))
     return 0

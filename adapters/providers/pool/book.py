@@ -7,7 +7,7 @@ grows: what was lent, denied, taken back, refused and ended, in order.
 import json
 import sqlite3
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -264,11 +264,12 @@ class PoolBook:
 
     def returned(self, site: str, return_id: str) -> tuple[Back, ...]:
         """Return what became of a return; empty: there never was one of this id."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT grant_id, amount, refused FROM returns WHERE site = ? AND return_id = ? ORDER BY rowid",
-            (site, return_id),
+            site,
+            return_id,
         )
-        return tuple(Back(*row) for row in rows.fetchall())
+        return tuple(Back(*row) for row in rows)
 
     def _take(self, site: str, return_id: str, grant: str, amount: int, now: datetime) -> Back:
         loan = self.loan(grant)
@@ -277,7 +278,7 @@ class PoolBook:
         terms = self.settings().resource(loan.resource)
         # A resource that is not lent any more takes everything back.
         why = None if terms is None else why_not_back(loan, amount, terms, now)
-        if why is None and amount > loan.left:
+        if why is None and not 1 <= amount <= loan.left:
             why = f"{loan.left} of grant {grant} are lent, not {amount}"
         if why is None:
             self._connection.execute(
@@ -304,9 +305,9 @@ class PoolBook:
 
     def moves(self, after: int = 0) -> tuple[Move, ...]:
         """Return the history behind a position."""
-        rows = self._connection.execute(
+        rows = self._rows(
             "SELECT position, at, kind, site, resource, subject, amount, why FROM moves WHERE position > ? ORDER BY position",
-            (after,),
+            after,
         )
         return tuple(Move(row[0], datetime.fromisoformat(row[1]), *row[2:]) for row in rows)
 
@@ -367,20 +368,32 @@ class PoolBook:
         )
 
     def _row(self, sql: str, *values: object) -> Any:
-        return self._connection.execute(sql, values).fetchone()
+        return next(iter(self._rows(sql, *values)), None)
+
+    def _rows(self, sql: str, *values: object) -> list[Any]:
+        """Return what a question finds, outside a transaction or in one.
+
+        Raises:
+            TransientError: the file cannot be read now, or is damaged: what is in it is not known.
+        """
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise TransientError(f"{self._file}: {error}") from None
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             raise TransientError(f"{self._file}: {error}") from None
         try:
             yield
             self._connection.execute("COMMIT")
         except BaseException as error:
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # the next one to open the file rolls it back
+                    self._connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise TransientError(f"{self._file}: {error}") from None
             raise

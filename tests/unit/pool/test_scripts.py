@@ -1,6 +1,7 @@
 """The pool's scripts: recalls, terms that are put off, and faults for trials."""
 
 import json
+import sqlite3
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from io import StringIO
@@ -139,3 +140,65 @@ def test_faults_of_one_site_are_not_those_of_another(trial: Trial) -> None:
     trial.apply({"fault": "refuse", "call": "ask", "site": "b"})
     assert "requestId" in trial.ask("a", "R1", 1)
     assert "requestId" not in trial.ask("b", "R1", 1)
+
+
+@pytest.mark.parametrize("amount", [2**64, 2**70, -(2**70), float("inf"), float("nan")])
+def test_amounts_that_no_book_can_hold_are_refused_and_nothing_is_lent(
+    trial: Trial, amount: Any
+) -> None:
+    trial.apply()
+    trial.ask("a", "R1", 4)
+
+    asked = trial.ask("a", "R2", amount)
+    back = trial.back("a", "B1", "a-R1", amount)
+
+    assert "not understood" in asked["message"] or "can be lent" in asked["message"]
+    assert "not understood" in back["message"] or "requestId" in back
+    assert trial.held("a") == 4
+
+
+def test_less_than_nothing_does_not_go_back_of_what_is_not_lent_any_more_either(
+    trial: Trial,
+) -> None:
+    trial.apply()
+    trial.ask("a", "R1", 4)
+    trial.back("a", "B1", "a-R1", 3)
+    trial.apply(name="other")
+
+    trial.back("a", "B2", "a-R1", -2)
+
+    with PoolBook(trial.book) as book:
+        loan = book.loan("a-R1")
+        assert loan is not None
+        assert loan.left == 1
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "listGrants": {},
+    "getAvailableResources": {},
+    "getRequestStatus": {"requests": [{"requestId": "a-R1"}]},
+    "requestResources": {"resource": "lic", "amount": 1, "requestTag": "R2"},
+    "requestReturnResources": {"grants": [{"grantId": "a-R1", "amount": 1}], "requestTag": "B1"},
+    "renewResources": {"grants": [{"grantId": "a-R1"}]},
+    "observeResources": {},
+}
+
+
+@pytest.mark.parametrize("script", QUESTIONS)
+def test_a_book_that_is_damaged_answers_that_it_is_and_never_that_nothing_is_lent(
+    trial: Trial, script: str
+) -> None:
+    trial.apply(lease="1h")
+    trial.ask("a", "R1", 4)
+    # Given all pages behind the first, with what is lent, overwritten.
+    connection = sqlite3.connect(trial.book)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (page,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    content = trial.book.read_bytes()
+    trial.book.write_bytes(content[:page] + b"\xff" * (len(content) - page))
+
+    said = trial.call("a", script, **QUESTIONS[script])
+
+    assert set(said) == {"message"}
+    assert "malformed" in said["message"]

@@ -198,18 +198,20 @@ DAMAGES: list[tuple[Damage, str]] = [
 ]
 
 
-@pytest.mark.parametrize("use", ["verified", "joined", "without names"])
+USES: dict[str, Callable[[list[str]], object]] = {
+    "verified": lambda lines: verify(lines, "x"),
+    "joined": lambda lines: joined([("x", lines), ("y", recorded(1, 2))], lambda line: None),
+    "without names": lambda lines: anonymised(lambda: iter(lines), "x", lambda line: None),
+}
+
+
+@pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize(("damage", "message"), DAMAGES)
 def test_what_is_no_recording_is_told_with_its_line(damage: Damage, message: str, use: str) -> None:
     lines = damage(recorded(1, 2))
 
     with pytest.raises(InputError, match=message):
-        if use == "verified":
-            verify(lines, "x")
-        elif use == "joined":
-            joined([("x", lines), ("y", recorded(1, 2))], lambda line: None)
-        else:
-            anonymised(lambda: iter(lines), "x", lambda line: None)
+        USES[use](lines)
 
 
 # ------------------------------------------------------------------------ files
