@@ -119,7 +119,7 @@ def host(
 
 
 @fake.command(
-    epilog="Example: xce scheduler fake submit batch.json --count 5 --run-time 30s --resreq 'rusage[mem=2048]'"
+    epilog="Example: xce scheduler fake submit batch.json --count 5 --run-time 30s --project chip1"
 )
 def submit(
     file: FileArgument,
@@ -129,6 +129,9 @@ def submit(
     run_time: Annotated[str, typer.Option("--run-time", help="How long each runs.")] = "1min",
     user: Annotated[str, typer.Option("--user", help="Whose they are.")] = "nobody",
     queue: Annotated[str, typer.Option("--queue", help="Where they wait.")] = "normal",
+    project: Annotated[
+        str, typer.Option("--project", help="Who pays for them; budgets may be of projects.")
+    ] = "default",
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Submit jobs; their numbers go to stdout."""
@@ -142,6 +145,7 @@ def submit(
         "id": "new",
         "user": user,
         "queue": queue,
+        "project": project,
         "resreq": resreq,
         "tasks": {"min": tasks},
     }
@@ -208,7 +212,7 @@ def show(file: FileArgument, as_json: terminal.JsonOption = False) -> None:
     if as_json:
         terminal.write_json(state.to_json())
         return
-    hosts = Table("host", "state", "slots", "instance", "jobs", title="hosts", title_justify="left")
+    hosts = _table("host", "state", "slots", "instance", "jobs")
     for one in state.hosts:
         jobs = [
             run.job.id for run in state.running if any(u.name == one.name for u in run.job.hosts)
@@ -216,14 +220,21 @@ def show(file: FileArgument, as_json: terminal.JsonOption = False) -> None:
         slots = str(one.total.get("slots", 0))
         hosts.add_row(one.name, one.state.value, slots, one.instance or "-", ", ".join(jobs) or "-")
     terminal.print_table(hosts)
-    jobs_table = Table("job", "state", "hosts", "until", title="jobs", title_justify="left")
+    jobs_table = _table("job", "project", "state", "hosts", "until")
     for run in state.running:
         where = ", ".join(use.name for use in run.job.hosts)
-        jobs_table.add_row(run.job.id, "running", where, f"{run.ends_at:%Y-%m-%d %H:%M:%S} UTC")
+        until = f"{run.ends_at:%Y-%m-%d %H:%M:%S} UTC"
+        jobs_table.add_row(run.job.id, run.job.project, "running", where, until)
     for waiting in state.waiting:
-        jobs_table.add_row(waiting.job.id, "waiting", "-", "-")
+        jobs_table.add_row(waiting.job.id, waiting.job.project, "waiting", "-", "-")
+    terminal.out.print()
     terminal.print_table(jobs_table)
+    terminal.out.print()
     terminal.out.print(f"{len(state.ended)} ended", highlight=False)
+
+
+def _table(*titles: str) -> Table:
+    return Table(*titles, box=None, pad_edge=False, header_style="bold")
 
 
 def _json(document: Mapping[str, object]) -> str:

@@ -22,7 +22,15 @@ F = TypeVar("F", bound=Format)
 #: Below this key a decimal number is a number; elsewhere it is money or a share, which are read from its text.
 _ATTRIBUTES: Final = "attributes"
 #: Keys whose value is money, where a whole number needs no quotes either.
-_MONEY: Final = frozenset(("price_per_hour", "cost", "max_cost_per_hour"))
+MONEY_KEYS: Final = frozenset(
+    (
+        "price_per_hour",
+        "cost",
+        "max_cost_per_hour",
+        "max_cost_per_day",
+        "max_cost_per_month",
+    )
+)
 
 
 def load_config(path: Path) -> SimulationConfig:
@@ -131,7 +139,7 @@ def _jsonable(value: Plain, loc: Loc) -> Any:
         return [_jsonable(child, (*loc, i)) for i, child in enumerate(value)]
     if isinstance(value, Decimal):
         return float(value) if _ATTRIBUTES in loc else format(value, "f")
-    if loc and loc[-1] in _MONEY and isinstance(value, int) and not isinstance(value, bool):
+    if loc and loc[-1] in MONEY_KEYS and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value
 

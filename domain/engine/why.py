@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from xce.domain.formats.policy import InstanceEntry, RequestEntry
+from xce.domain.formats.policy import Decision, InstanceEntry, RequestEntry
 from xce.domain.formats.session_result import Pending, Reason, SessionResult
 from xce.domain.formats.snapshot import Catalog, RunningJob
 from xce.domain.provisioning.request import OPEN
@@ -34,6 +34,7 @@ class Why:
     pauses: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     expected_at: str | None = None
     frozen: str | None = None
+    held: list[str] = field(default_factory=list[str])
 
 
 def add_running(found: Why, running: Iterable[RunningJob]) -> None:
@@ -108,6 +109,12 @@ def add_supply(found: Why, catalog: Catalog, now: datetime) -> None:
         found.expected_at = max(ready).isoformat().replace("+00:00", "Z")
 
 
+def add_holds(found: Why, holds: Iterable[Decision]) -> None:
+    """Add why nothing more is asked for the job, as the newest rounds of the policy said."""
+    if found.state == "pending":
+        found.held = [hold.reason for hold in holds if found.job in hold.jobs]
+
+
 # ------------------------------------------------------------------- for people
 def lines_of(found: Why, time_of: Callable[[datetime], str | None]) -> Iterator[str]:
     """Yield the chain, one fact a line."""
@@ -139,6 +146,8 @@ def lines_of(found: Why, time_of: Callable[[datetime], str | None]) -> Iterator[
     for pause in found.pauses:
         until = time_of(datetime.fromisoformat(pause["until"]))
         yield f"  but {pause['item']} is not asked for until {until}: {pause['why']}"
+    for why in found.held:
+        yield f"  held: {why}"
     for request in found.requests:
         yield from _request_lines(request, time_of)
     if found.expected_at is not None and found.state == "pending":

@@ -46,6 +46,13 @@ class _Took(NamedTuple):
     amount: int
 
 
+class _Partly(NamedTuple):
+    """Why a job is given up: how much of it could have been asked, and what stopped the rest."""
+
+    text: str
+    stopped: tuple[str, ...]
+
+
 class _Taking:
     """The lots one after the other: what each offer gives, and which jobs are given up as they cannot be served whole.
 
@@ -62,7 +69,7 @@ class _Taking:
         self._payers = {project for budget in inputs.budgets for project in budget.projects}
         paid = dict.fromkeys(self._paid(lot) for lot in wants.lots)
         self.offers = {key: offers_of(inputs, *key, bounds) for key in paid}
-        self.given_up: dict[str, str] = {}
+        self.given_up: dict[str, _Partly] = {}
         self._lots = wants.lots
         #: What each lot took so far, from the first on.
         self._took: list[list[_Took]] = []
@@ -141,8 +148,8 @@ class _Taking:
             for took in reversed(self._took.pop()):
                 took.offer.undo(took.before)
 
-    def _why_partly(self, job: str) -> str:
-        """Return how much of what a job needs could have been asked, for people."""
+    def _why_partly(self, job: str) -> "_Partly":
+        """Return how much of what a job needs could have been asked, and what stopped the rest."""
         parts: dict[_Key, tuple[int, int]] = {}
         stopped: dict[str, None] = {}
         for place in self._lots_of[job]:
@@ -154,8 +161,10 @@ class _Taking:
         shares = ", ".join(
             f"{got} of {wanted} {item}" for (_, item), (got, wanted) in parts.items()
         )
-        why = f" ({'; '.join(stopped)})" if stopped else ""
-        return f"job {job} is served whole or not at all, and only {shares} could be asked{why}"
+        return _Partly(
+            f"job {job} is served whole or not at all, and only {shares} could be asked",
+            tuple(stopped),
+        )
 
 
 # -------------------------------------------------------------------- requests
@@ -259,7 +268,7 @@ def _hold(
     want: Want,
     lots: list[Lot],
     offers: list[Offer],
-    given_up: Mapping[str, str],
+    given_up: Mapping[str, _Partly],
     project: str | None,
 ) -> Decision:
     amount = sum(lot.amount for lot in lots)
@@ -268,7 +277,11 @@ def _hold(
     jobs = tuple(dict.fromkeys(job for lot in lots for job in lot.jobs))
     whys = _whys(offers)
     gone = [given_up[job] for job in jobs if job in given_up]
-    whys += gone[:_WHYS_SHOWN]
+    said = set(whys)  # what stopped one job often stopped those behind it: it is said once
+    for partly in gone[:_WHYS_SHOWN]:
+        new = [why for why in partly.stopped if why not in said]
+        said.update(new)
+        whys.append(f"{partly.text} ({'; '.join(new)})" if new else partly.text)
     if len(gone) > _WHYS_SHOWN:
         whys.append(f"so for {len(gone) - _WHYS_SHOWN} more jobs")
     why = "; ".join(whys)

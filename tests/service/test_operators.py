@@ -123,6 +123,23 @@ def test_a_waiting_job_is_followed_from_its_reason_to_what_is_expected(
     assert "would help: 1 new host of c4" in text
     assert "nothing has been asked for it yet" in text
 
+    hold = {
+        "kind": "hold",
+        "reason": "budget site: 10 of 10 used",
+        "template": "c4",
+        "count": 1,
+        "jobs": ["2"],
+    }
+    good(
+        site.cloud.put(
+            "/v1/standing", json={"holds": [hold, hold | {"jobs": ["9"], "reason": "other"}]}
+        )
+    )
+    text = admin.says("why", "2")
+    assert "  held: budget site: 10 of 10 used\n  nothing has been asked for it yet" in text
+    assert "other" not in text
+    assert admin.json("why", "2")["held"] == ["budget site: 10 of 10 used"]
+
     request = {"jobs": ["2"], "demand_position": 1}
     site.obtain("R1", "m1", **request)
     site.round()
@@ -204,6 +221,9 @@ def test_a_provider_is_paused_and_resumed(site: Site, admin: Operator) -> None:
         "provider", "pause", "cloud", "--item", "c4", "--for", "2h", "--why", "prices"
     )
     assert "prices" in admin.says("providers")
+    code, why = admin.code("provider", "pause", "cloud", "--item", "c40")
+    assert (code, "cloud offers no c40; it offers c4" in why) == (3, True)
+    assert "there is no provider clod" in admin.code("provider", "pause", "clod", "--item", "c4")[1]
     assert "--item ends the pause of one template" in admin.says("provider", "resume", "cloud")
     assert "may be asked again" in admin.says("provider", "resume", "cloud", "--item", "c4")
     assert "was not paused" in admin.says("provider", "resume", "cloud", "--item", "c4")
@@ -254,7 +274,7 @@ def test_costs_are_put_down_to_whose_jobs_run_there(site: Site, admin: Operator)
     assert admin.json("costs", "--by", "user")["items"] == [
         {"user": "nobody", "per_hour": "0.1700"}
     ]
-    assert "0.1700" in admin.says("costs", "--by", "project")
+    assert "  0.17\n" in admin.says("costs", "--by", "project")
 
 
 def test_costs_are_shown_by_day_and_month(site: Site, admin: Operator) -> None:

@@ -11,7 +11,7 @@ from xce.adapters.cli.operators import completion
 from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import show
 from xce.domain.engine.commands import DismissOrphan, GiveUpRequest
-from xce.domain.errors import InputError, RejectedError
+from xce.domain.errors import InputError, NotFoundError, RejectedError
 from xce.domain.formats.rest import DrainWish, HostAnswer, OrderAnswer
 from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
@@ -195,13 +195,31 @@ def pause(
 ) -> None:
     """Ask nothing of a provider for a while; what it has lent stays."""
     until = (datetime.now(UTC) + _length(for_, "--for")).replace(microsecond=0)
+
+    def paused(client: "Client") -> OrderAnswer:
+        if item is not None:
+            _look_whether_offered(client, provider, item)
+        return client.pause(provider, until, why, item)
+
     _do(
         context,
-        lambda client: client.pause(provider, until, why, item),
+        paused,
         f"nothing is asked of {f'{item} at ' if item else ''}{provider} until {until:%Y-%m-%d %H:%M:%S UTC}",
         "it was paused until then already",
         as_json=as_json,
     )
+
+
+def _look_whether_offered(client: "Client", provider: str, item: str) -> None:
+    """Stop where the provider says what it offers, and the item is not among it: a pause of it would hold nothing up."""
+    said = next((one for one in client.providers() if one.name == provider), None)
+    if said is None:
+        return  # the controller says that there is none
+    offers = said.description
+    names = [one.template_id for one in offers.templates]
+    names += [one.name for one in offers.resources]
+    if names and item not in names:
+        raise NotFoundError(f"{provider} offers no {item}; it offers {', '.join(names)}")
 
 
 def resume(

@@ -153,7 +153,9 @@ def costs(
                     client.snapshot(), client.supply().inventory, attribution.KEYS[by.value]
                 )
                 if as_json:
-                    items = [{by.value: name, "per_hour": shown(part)} for name, part in parts]
+                    items = [
+                        {by.value: name, "per_hour": format(part, "f")} for name, part in parts
+                    ]
                     terminal.write_json(json.dumps({"items": items, "next": None}))
                     return
                 table = Table(box=None, pad_edge=False, header_style="bold")

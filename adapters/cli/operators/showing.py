@@ -103,13 +103,20 @@ def shown(value: object, times: Times | None = None) -> str:
                 part if isinstance(part, str) else shown(part, times) for part in value.parts
             )
         case Decimal():
-            return format(value, "f")
+            return _short_decimal(value)
         case list() | tuple():
             parts = cast("Sequence[object]", value)
             few = ", ".join(str(part) for part in parts[:4])
             return few if len(parts) <= 4 else f"{few} and {len(parts) - 4} more"
         case _:
             return str(value)
+
+
+def _short_decimal(value: Decimal) -> str:
+    """Return a number as it is, without the zeros behind its second decimal that say nothing."""
+    text = format(value, "f")
+    whole, point, decimals = text.partition(".")
+    return f"{whole}{point}{decimals.rstrip('0').ljust(2, '0')}" if len(decimals) > 2 else text
 
 
 def brief(text: str) -> str:

@@ -12,6 +12,7 @@ from xce.adapters.cli.operators.connection import connection_of
 from xce.adapters.cli.operators.showing import Times, show
 from xce.domain.engine.why import (
     Why,
+    add_holds,
     add_running,
     add_session,
     add_supply,
@@ -66,6 +67,9 @@ def explained(client: "Client", job: str) -> Why:
         add_session(found, message.result)
     known_after = _of_requests(found, client, supply)
     add_supply(found, supply.catalog, supply.now)
+    if found.state == "pending":
+        reports = client.standing().reports.values()
+        add_holds(found, (hold for report in reports for hold in report.holds))
     if found.state == "unknown" and not found.requests:
         older = "" if not known_after else f", of those behind position {known_after}"
         raise NotFoundError(

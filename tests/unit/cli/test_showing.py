@@ -2,6 +2,7 @@
 
 import io
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -104,6 +105,21 @@ def test_times_in_cells_have_their_zone() -> None:
     assert shown(at) == "2026-03-01 10:00:00 UTC"
     assert shown(Parts(("until ", at, ", then wait"))) == "until 2026-03-01 10:00:00 UTC, then wait"
     assert shown(None) == "-"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("0.200000", "0.20"),
+        ("30.000000", "30.00"),
+        ("0.000611", "0.000611"),
+        ("0.125", "0.125"),
+        ("2", "2"),
+        ("0.5", "0.5"),
+    ],
+)
+def test_money_has_no_zeros_that_say_nothing(number: str, text: str) -> None:
+    assert shown(Decimal(number)) == text
 
 
 LISTINGS: tuple[tables.Listing[Any], ...] = (

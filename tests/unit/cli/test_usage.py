@@ -92,3 +92,45 @@ def test_the_numbers_of_jobs_that_are_submitted_are_a_document_too(tmp_path: Pat
     words = ["scheduler", "fake", "submit", str(tmp_path / "batch.json"), "--count", "2", "--json"]
 
     assert json.loads(CliRunner().invoke(app, words).stdout) == {"jobs": ["1", "2"]}
+
+
+def test_jobs_are_submitted_and_shown_with_their_project(tmp_path: Path) -> None:
+    batch = str(tmp_path / "batch.json")
+    run = CliRunner()
+    assert run.invoke(app, ["scheduler", "fake", "host", batch, "own-1"]).exit_code == 0
+
+    made = run.invoke(app, ["scheduler", "fake", "submit", batch, "--project", "chip1"])
+    shown = run.invoke(app, ["scheduler", "fake", "show", batch])
+
+    assert (made.exit_code, made.stdout, shown.exit_code) == (0, "1\n", 0)
+    assert [line.split() for line in shown.stdout.splitlines()] == [
+        ["host", "state", "slots", "instance", "jobs"],
+        ["own-1", "open", "1", "-", "-"],
+        [],
+        ["job", "project", "state", "hosts", "until"],
+        ["1", "chip1", "waiting", "-", "-"],
+        [],
+        ["0", "ended"],
+    ]
+
+
+def _examples(
+    command: object, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    epilog = getattr(command, "epilog", None)
+    if epilog:
+        yield words, str(epilog)
+    if isinstance(command, TyperGroup):
+        for name in command.list_commands(typer.Context(command)):
+            yield from _examples(command.get_command(typer.Context(command), name), (*words, name))
+
+
+@pytest.mark.parametrize("program", [app, plain(operators)], ids=["xce", "xcecli"])
+def test_help_shows_each_example_as_it_is_to_be_typed(program: typer.Typer) -> None:
+    """Square brackets in it would be taken for markup, and left out."""
+    examples = list(_examples(get_command(program)))
+    assert len(examples) > 15
+
+    for words, example in examples:
+        shown = CliRunner().invoke(program, [*words, "--help"]).output
+        assert "".join(example.split()) in "".join(shown.split()), words

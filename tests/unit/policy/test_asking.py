@@ -322,6 +322,25 @@ def test_f15_a_job_of_which_only_a_part_could_be_asked_is_not_asked_and_leaves_t
     )
 
 
+def test_what_stopped_several_jobs_is_said_once_in_a_hold() -> None:
+    """Ten tokens are wanted and three are lent: neither job is served, for one and the same reason."""
+    inputs = round_of(
+        provider("aws", template("c4")),
+        provider("lender", resources=[resource("lic", capacity=3)]),
+        wants=demand(
+            hosts("c4", 2, ("j1", 1, 1), ("j2", 2, 1)), units("lic", 10, ("j1", 1, 5), ("j2", 2, 5))
+        ),
+    )
+
+    held = [d for d in decide(inputs).decisions if d.kind is DecisionKind.HOLD]
+
+    assert {d.template or d.resource for d in held} == {"c4", "lic"}
+    for hold in held:
+        assert "job j1 is served whole or not at all" in hold.reason
+        assert "job j2 is served whole or not at all" in hold.reason
+        assert hold.reason.count("lender: ") == 1, hold.reason
+
+
 def test_a_host_is_not_asked_for_a_job_whose_tokens_nobody_lends() -> None:
     inputs = round_of(
         provider("aws", template("c4")),

@@ -1,10 +1,12 @@
 """Reading configurations: what YAML means here, files, and what any text at all leads to."""
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.unit.settings.test_malformed_configurations import GOOD
 from xce.adapters.settings import load_config
-from xce.adapters.settings.load import read_config
+from xce.adapters.settings.kinds import KINDS, Kind
+from xce.adapters.settings.load import MONEY_KEYS, read_config
 from xce.adapters.settings.yaml_tree import read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
@@ -90,6 +93,41 @@ def test_money_and_shares_are_exact_and_attributes_are_numbers() -> None:
     assert config.cluster.hosts[0].attributes == {"rev": Decimal("2.5"), "cores": 8, "gpu": True}
     assert config.providers[0].cost == Decimal(3)
     assert config.providers[0].simulation.partial == Decimal("0.1")
+
+
+def _money_fields(schema: object, name: str = "") -> Iterator[str]:
+    """Yield the names of all fields of a schema, at any depth, whose value is money."""
+    if isinstance(schema, list):
+        for part in cast("list[object]", schema):
+            yield from _money_fields(part, name)
+    elif isinstance(schema, dict):
+        parts = cast("dict[str, object]", schema)
+        if (
+            parts.get("description") == 'a decimal string, such as "0.17"'
+            or parts.get("pattern") == r"^\d+(\.\d+)?$"
+        ):
+            yield name
+        for key, part in parts.items():
+            if key in ("properties", "$defs") and isinstance(part, dict):
+                for inner, value in cast("dict[str, object]", part).items():
+                    yield from _money_fields(value, inner)
+            else:
+                yield from _money_fields(part, name)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_no_money_of_any_configuration_needs_quotes_or_decimals(kind: Kind) -> None:
+    found = set(_money_fields(kind.model.model_json_schema(by_alias=False)))
+
+    assert found <= MONEY_KEYS
+    if kind.name in ("simulation", "provisioner"):
+        assert {"max_cost_per_hour", "max_cost_per_day", "max_cost_per_month"} <= found
+
+
+def test_a_budget_of_a_day_is_a_whole_number() -> None:
+    config = read("cluster: {}\npolicy: {budgets: [{name: day, max_cost_per_day: 5}]}")
+
+    assert config.policy.budgets[0].max_cost_per_day == Decimal(5)
 
 
 def test_a_time_needs_no_quotes() -> None:
