@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from xce.domain.errors import AdapterError
 from xce.domain.events.base import Aggregate
 from xce.domain.events.recorded import Head, Recorded
-from xce.domain.formats.base import Amount, Name, Time
+from xce.domain.formats.base import Lent, Name, Time
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.observers import ObserverConfig
 from xce.domain.formats.provider import Kind, ProviderDescription
@@ -174,7 +174,7 @@ class GrantReport:
 
     grant: Name
     resource: Name
-    amount: Amount
+    amount: Lent
     hold_until: Time | None = None
     expires_at: Time | None = None
 
@@ -224,7 +224,7 @@ class Holding:
     item: Name | None = None
     tag: Name | None = None
     name: str = ""
-    amount: Amount = 1
+    amount: Lent = 1
     launched_at: Time | None = None
     hold_until: Time | None = None
     expires_at: Time | None = None

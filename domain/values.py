@@ -74,6 +74,11 @@ def read_amount(value: object, *, round_up: bool) -> int:
     return amount
 
 
+_TEN_YEARS: Final = timedelta(days=10 * 365)
+#: The longest time that there is.
+LONGEST: Final = timedelta(days=999_999_999)
+
+
 def read_duration(value: object) -> timedelta:
     """Return a duration >= 0 from text such as ``"90s"``, ``"1h30m"``, ``"2d"``, or from whole seconds.
 
@@ -82,6 +87,19 @@ def read_duration(value: object) -> timedelta:
     Raises:
         ValueError: anything else.
     """
+    return _duration(value, _TEN_YEARS, "ten years")
+
+
+def read_total_time(value: object) -> timedelta:
+    """Return the time of many things together, which a hundred hosts make a year of in four days: a duration of any length.
+
+    Raises:
+        ValueError: anything else.
+    """
+    return _duration(value, LONGEST, "a billion days")
+
+
+def _duration(value: object, most: timedelta, in_words: str) -> timedelta:
     if isinstance(value, timedelta):
         seconds = value.total_seconds()
     elif isinstance(value, int) and not isinstance(value, bool):
@@ -100,8 +118,8 @@ def read_duration(value: object) -> timedelta:
         raise ValueError(
             f"{value!r} is not a duration; wanted a text such as '90s', '15min', '1h30m' or '2d'"
         )
-    if not 0 <= seconds <= 10 * 365 * 86400:
-        raise ValueError(f"{value!r} is out of range; wanted 0 to ten years")
+    if not 0 <= seconds <= most.total_seconds():
+        raise ValueError(f"{value!r} is out of range; wanted 0 to {in_words}")
     return timedelta(seconds=round(seconds))
 
 

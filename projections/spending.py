@@ -21,7 +21,7 @@ from xce.domain.policy.billing import billed
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
-from xce.domain.values import natural_key
+from xce.domain.values import LONGEST, natural_key
 from xce.projections.kept import Keeper, Pairs
 from xce.projections.ledger import DAY_S, Account, Ledger, Paid, Use
 from xce.projections.projection import Projection, State
@@ -272,12 +272,19 @@ def _add(row: _Ended, part: _Live, amount: int, until: datetime) -> None:
     used = max(timedelta(0), until - part.since)
     paid = billed(used, part.billing) // _SECOND * amount
     row.amount += amount
-    row.used += used * amount
+    row.used = _together(row.used, used, amount)
     row.billed += paid
     if part.price is None:
         row.unpriced += amount
     else:
         row.cost += part.price * paid
+
+
+def _together(used: timedelta, each: timedelta, amount: int) -> timedelta:
+    """Return a use with that of so many more; what is longer than any time is the longest one: an event is never too large to be folded."""
+    if each and amount > (LONGEST - used) // each:
+        return LONGEST
+    return used + each * amount
 
 
 def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> SpendingLine:
@@ -292,7 +299,7 @@ def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> Spendin
         live=row.amount - ended.amount,
         ended=ended.amount,
         used=row.used,
-        billed=row.billed * _SECOND,
+        billed=_together(timedelta(0), _SECOND, row.billed),
         cost=money.millionths(_rounded(row.cost, 3600)),
         per_hour=money.millionths(per_hour),
         unpriced=row.unpriced,
@@ -310,7 +317,7 @@ def _lines(found: Mapping[Account, Paid]) -> tuple[SpentLine, ...]:
             kind=account[1],
             item=account[2],
             project=account[3],
-            cost=money.millionths(-(-found[account].cost // 3600)),
+            cost=money.at_most(money.millionths(-(-found[account].cost // 3600))),
             unpriced=found[account].unpriced,
         )
         for account in accounts

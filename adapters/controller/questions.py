@@ -45,6 +45,7 @@ from xce.domain.formats.rest import (
     Supply,
 )
 from xce.domain.formats.snapshot import Catalog, Snapshot
+from xce.domain.policy import money
 
 #: Largest position.
 POSITION_MAX: Final = 2**53 - 1
@@ -132,8 +133,8 @@ async def costs(call: Call) -> Reply:
         return Costs(
             position=views.projections.position,
             now=views.now,
-            cost=spending.cost_at(views.now),
-            per_hour=spending.per_hour(views.now),
+            cost=money.at_most(spending.cost_at(views.now)),
+            per_hour=money.at_most(spending.per_hour(views.now)),
             lines=tuple(
                 CostLine(
                     provider=line.provider,
@@ -143,8 +144,8 @@ async def costs(call: Call) -> Reply:
                     ended=line.ended,
                     used=line.used,
                     billed=line.billed,
-                    cost=line.cost,
-                    per_hour=line.per_hour,
+                    cost=money.at_most(line.cost),
+                    per_hour=money.at_most(line.per_hour),
                     unpriced=line.unpriced,
                 )
                 for line in spending.lines(views.now)

@@ -9,6 +9,7 @@ from xce.domain.formats.provider import Billing, BillingUnit
 from xce.domain.policy.billing import billed
 
 _SECOND: Final = timedelta(seconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Costs:
@@ -83,7 +84,8 @@ def priced(row: Values, until: str) -> Values:
         )
     paid = billed(used, billing) // _SECOND * amount
     price: str | None = row["price_per_hour"]
-    row["used_s"] = max(timedelta(0), used) * amount // _SECOND
+    # As whole numbers: a time of so many would be too long for a timedelta.
+    row["used_s"] = max(0, used // _MICROSECOND) * amount // 1_000_000
     row["billed_s"] = paid
     row["cost_millionths"] = None if price is None else _rounded(_millionths(price) * paid, 3600)
     return row

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from xce.domain.errors import InputError, Problem
-from xce.domain.values import read_amount, read_duration, write_duration
+from xce.domain.values import read_amount, read_duration, read_total_time, write_duration
 
 
 def _utc(value: datetime) -> datetime:
@@ -78,6 +78,15 @@ Duration = Annotated[
         {"type": ["string", "integer"], "description": 'a text such as "15min" or "1h", or seconds'}
     ),
 ]
+#: The time of many things together, which is not bounded.
+TotalTime = Annotated[
+    timedelta,
+    BeforeValidator(read_total_time),
+    PlainSerializer(write_duration, when_used="json"),
+    WithJsonSchema(
+        {"type": ["string", "integer"], "description": 'a text such as "15min" or "1h", or seconds'}
+    ),
+]
 #: What something has: a part of a MiB is dropped.
 Total = Annotated[int, BeforeValidator(_total), _AMOUNT_SCHEMA]
 #: What something takes: a part of a MiB counts as one.
@@ -86,6 +95,8 @@ Need = Annotated[int, BeforeValidator(_need), _AMOUNT_SCHEMA]
 Count = Annotated[int, Field(ge=0, le=2**53 - 1)]
 #: A count of hosts or units, at least one.
 Amount = Annotated[int, Field(ge=1, le=2**53 - 1)]
+#: What one grant lends: so little that thousands of them, and what is owned, are a count still.
+Lent = Annotated[int, Field(ge=1, le=10**12)]
 #: An exact amount of money in the controller's one currency; a decimal string in JSON.
 Money = Annotated[
     Decimal,

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from xce.domain.errors import Problem
-from xce.domain.formats.base import Amount, Count, Name, Time, problems_of
+from xce.domain.formats.base import Amount, Count, Lent, Name, Time, problems_of
 from xce.domain.formats.provider import ItemName
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import MachineResult, RequestStatus
@@ -344,7 +344,7 @@ class GrantAnswer(Answer):
 
     grant_id: Annotated[Name, BeforeValidator(_text)]
     resource: Annotated[str, BeforeValidator(_text)] = ""
-    amount: Annotated[Amount, BeforeValidator(_number)] = 1
+    amount: Annotated[Lent, BeforeValidator(_number)] = 1
     hold_until: When = None
     expires_at: When = None
     result: Result = MachineResult.SUCCEED

@@ -6,7 +6,7 @@ from pydantic import Field, StrictBool
 
 from xce.domain.alerts.alert import AlertKind, AlertState
 from xce.domain.events.base import Why
-from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time
+from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time, TotalTime
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.periods import Spent
@@ -334,8 +334,8 @@ class CostLine(Format):
     item: Name
     live: Count = Field(description="hosts or units that cost now")
     ended: Count
-    used: Duration
-    billed: Duration
+    used: TotalTime
+    billed: TotalTime
     cost: Money
     per_hour: Money
     unpriced: Count = Field(description="hosts or units of unknown price")

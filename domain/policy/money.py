@@ -36,6 +36,11 @@ def cost_of(parts: Iterable[tuple[Decimal | None, int]]) -> Decimal | None:
     return result if result < _BEYOND else None
 
 
+def at_most(amount: Decimal) -> Decimal:
+    """Return an amount as a format can hold it: of more, the most."""
+    return min(amount, MOST)
+
+
 def millionths(number: int) -> Decimal:
     """Return so many millionths, exactly, whatever the decimal context."""
     return Decimal((0, tuple(map(int, str(number))), -6))

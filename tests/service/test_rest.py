@@ -82,6 +82,43 @@ def test_a_host_from_the_ask_to_its_return(service: Running, cloud: httpx.Client
     assert good(service.admin.get("/v1/costs"))["lines"][0]["live"] == 2
 
 
+def test_a_lender_that_lends_without_measure_takes_no_answer_away(service: Running) -> None:
+    # Given a pool that answers two asks of 2 with more than anybody can count, at the highest price.
+    highest, most = "99999999999999.999999", 10**12
+    pool = {"name": "cloud", "kinds": ["countable"], "resources": [{"name": "lic", "capacity": 9, "pricePerHour": highest}]}  # fmt: skip
+    lender = service.as_(Role.PROVISIONER)
+    good(
+        service.admin.put(
+            "/v1/shared/lic",
+            json={
+                "owned": 3,
+                "provider": "cloud",
+                "max_borrow": 9,
+                "step": 1,
+                "idle_return_after": "0s",
+                "min_hold": "0s",
+            },
+        )
+    )
+    good(lender.put("/v1/providers/cloud", json=pool))
+    good(lender.post("/v1/leases/cloud/take", json={"holder": P1, "term": "30s"}))
+    for name in ("R1", "R2"):
+        order(lender, open_request(name, kind="countable", item="lic", price_per_hour=highest))
+        order(lender, {"command": "accept-request", "request": name, "provider_request_id": f"add-{name}"})  # fmt: skip
+        grants = [{"grant": f"g-{name}", "resource": "lic", "amount": most}]
+        order(
+            lender,
+            {"command": "record-status", "request": name, "answer": {"status": "complete", "grants": grants}},
+        )  # fmt: skip
+
+    beyond = [{"grant": "g-R3", "resource": "lic", "amount": most + 1}]
+    refused = lender.post("/v1/commands", json={"commands": [{"command": "record-status", "request": "R1", "answer": {"status": "complete", "grants": beyond}}], "epochs": {"cloud": 1}})  # fmt: skip
+
+    assert refused.status_code == 422
+    for path in ("supply", "shared", "shared/lic", "grants", "requests", "costs", "spent", "catalog", "providers"):  # fmt: skip
+        good(service.admin.get(f"/v1/{path}"))
+
+
 def test_costs_by_day_and_month_in_a_zone(service: Running, cloud: httpx.Client) -> None:
     order(cloud, {**open_request("R1"), "project": "chip1"})
     order(cloud, {"command": "accept-request", "request": "R1", "provider_request_id": "add-1"})

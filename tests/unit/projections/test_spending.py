@@ -28,7 +28,10 @@ from xce.domain.engine.commands import (
     StartGrantReturn,
     StartReturn,
 )
+from xce.domain.formats.periods import Period
 from xce.domain.formats.provider import Billing, BillingUnit, Kind
+from xce.domain.policy import money
+from xce.domain.values import LONGEST
 from xce.projections.spending import SpendingLine
 
 HOURLY = Billing(unit=BillingUnit.HOUR)
@@ -194,3 +197,23 @@ def test_a_cost_is_exact_to_the_millionth_over_many_small_parts() -> None:
 
     assert cost(run, at(1)) == Decimal("0.005")
     assert cost(run, at(0) + timedelta(seconds=7)) == Decimal("0.000583")
+
+
+@pytest.mark.parametrize("amount", [10**9, 2**53 - 1])
+def test_a_lender_that_lends_more_than_time_can_count_does_not_stop_the_fold(amount: int) -> None:
+    # Given an ask of 6 that is answered with a billion, at the highest price that there is.
+    highest = "99999999999999.999999"
+    run = Run(pool(price=highest))
+    run.do(declare())
+    run.do(units("R1", 6, price=highest), accept("R1"), lent("R1", ("g1", amount)), at=at(0))
+
+    (living,) = run.projections.spending.lines(at(60 * 24 * 30))
+    spent = run.projections.spending.spent(Period.MONTH, "UTC", at(60 * 24 * 30))
+    run.do(occupied(0), StartGrantReturn("B1", "pool/g1", amount), at=at(10))
+    run.do(ConfirmGrantReturn("B1", "pool/g1"), at=at(60 * 24 * 30))
+    (ended,) = run.projections.spending.lines(at(60 * 24 * 31))
+
+    assert (living.live, ended.ended) == (amount, amount)
+    assert living.used == ended.used == LONGEST
+    assert ended.cost > money.MOST, "kept exactly"
+    assert [line.cost for line in spent.lines] == [money.MOST], "said as formats can"
