@@ -17,16 +17,12 @@ from xce.domain.engine.calls import (
     Steps,
     make,
 )
-from xce.domain.engine.commands import (
-    Command,
-    DescribeProvider,
-    RecordJoin,
-    ReportDrain,
-)
+from xce.domain.engine.commands import Command, DescribeProvider, RecordJoin
 from xce.domain.engine.controller import Controller
 from xce.domain.engine.polling import taken_back
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, reconcile
+from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.errors import AdapterError, RejectedError
 from xce.domain.events import ids as aggregate_ids
 from xce.domain.formats.config import SimulationConfig

@@ -29,8 +29,9 @@ from xce.adapters.controller.webhooks import Poster, RefusedNoticeError, address
 from xce.domain.alerts.alert import AlertKind, AlertState
 from xce.domain.alerts.webhook import Outcome
 from xce.domain.engine.alerting import Alerting, Condition
-from xce.domain.engine.commands import Command, RaiseAlert, RecordTold
+from xce.domain.engine.commands import Command
 from xce.domain.engine.messages import Caller, Role
+from xce.domain.engine.site_commands import RaiseAlert, RecordTold
 from xce.domain.errors import TransientError, XceError
 from xce.domain.events.base import cut
 from xce.domain.formats.alert import AlertNotice

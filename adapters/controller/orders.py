@@ -22,22 +22,24 @@ from xce.domain.engine.commands import (
     Command,
     DeclareShared,
     DescribeProvider,
-    DrainHost,
-    Freeze,
-    OpenHost,
     PauseProvider,
     RecordJoin,
     ReleaseLease,
     RenewLease,
     ReportBookings,
-    ReportDrain,
     ResumeProvider,
     SetOwned,
     TakeLease,
-    Unfreeze,
 )
 from xce.domain.engine.joins import Expected, instance_of
 from xce.domain.engine.messages import Answer, Role
+from xce.domain.engine.site_commands import (
+    DrainHost,
+    Freeze,
+    OpenHost,
+    ReportDrain,
+    Unfreeze,
+)
 from xce.domain.engine.wire import MODELS, OrderFormat, read_order
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids

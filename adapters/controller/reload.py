@@ -5,8 +5,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from xce.adapters.controller.live import LiveController
-from xce.domain.engine.commands import DeclareShared, RecordConfiguration
+from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Caller
+from xce.domain.engine.site_commands import RecordConfiguration
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.controller_config import ControllerConfig
 

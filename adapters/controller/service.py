@@ -30,8 +30,8 @@ from xce.adapters.files import why_unread
 from xce.adapters.settings.load import read_model
 from xce.adapters.store.open import open_log
 from xce.domain.alerts.alert import AlertKind
-from xce.domain.engine.commands import RaiseAlert
 from xce.domain.engine.messages import Caller, Role
+from xce.domain.engine.site_commands import RaiseAlert
 from xce.domain.errors import InputError, PermanentError, TransientError, XceError
 from xce.domain.formats.controller_config import ControllerConfig, problems
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from xce.domain.alerts.alert import Alert, AlertKind
 from xce.domain.alerts.webhook import Webhook
-from xce.domain.engine.commands import ClearAlert, RaiseAlert, RecordTold
 from xce.domain.engine.handling import Stamp
+from xce.domain.engine.site_commands import ClearAlert, RaiseAlert, RecordTold
 from xce.domain.engine.workspace import Workspace
 from xce.domain.events import ids
 

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from xce.domain.engine import commands as c
+from xce.domain.engine import site_commands as s
 from xce.domain.engine.commands import COMMANDS, Command, command_name
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.errors import ForbiddenError
@@ -96,15 +97,15 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.CloseOrphan: _PROVISIONER,
     c.RecordDecision: _PROVISIONER,
     c.RecordEvidence: _PROVISIONER,
-    c.DrainHost: _BOTH,
-    c.OpenHost: _BOTH,
-    c.ReportDrain: _SCHEDULER,
-    c.Freeze: _ADMIN,
-    c.Unfreeze: _ADMIN,
-    c.RecordConfiguration: _ADMIN,
-    c.RaiseAlert: _ADMIN,
-    c.ClearAlert: _ADMIN,
-    c.RecordTold: _ADMIN,
+    s.DrainHost: _BOTH,
+    s.OpenHost: _BOTH,
+    s.ReportDrain: _SCHEDULER,
+    s.Freeze: _ADMIN,
+    s.Unfreeze: _ADMIN,
+    s.RecordConfiguration: _ADMIN,
+    s.RaiseAlert: _ADMIN,
+    s.ClearAlert: _ADMIN,
+    s.RecordTold: _ADMIN,
     Report.SESSION: _SCHEDULER,
     Report.SNAPSHOT: _SCHEDULER,
     Report.OBSERVATIONS: _PROVISIONER,

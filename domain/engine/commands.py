@@ -1,16 +1,24 @@
 """What the controller can be told to do, as data: the same in a service, over REST and in the simulator.
 
 The types carry the bounds that ``domain/engine/wire.py`` checks in what comes from outside; making a command checks nothing.
+``domain/engine/site_commands.py`` has those that are about the site as a whole, not about what providers lend.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final, get_args
+from typing import Final, get_args
 
-from pydantic import Field
-
-from xce.domain.alerts.alert import AlertKind
-from xce.domain.alerts.webhook import Outcome
+from xce.domain.engine.site_commands import (
+    ClearAlert,
+    DrainHost,
+    Freeze,
+    OpenHost,
+    RaiseAlert,
+    RecordConfiguration,
+    RecordTold,
+    ReportDrain,
+    Unfreeze,
+)
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
 from xce.domain.formats.provider import Kind, ProviderDescription
@@ -18,12 +26,8 @@ from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Attribute
 from xce.domain.ports import StatusAnswer
 from xce.domain.provisioning.decision import Deed
-from xce.domain.provisioning.drain import AtDeadline
-from xce.domain.provisioning.evidence import Exit, Text
+from xce.domain.provisioning.evidence import Exit, Sha256, Text
 from xce.domain.provisioning.orphan import OrphanKind
-
-#: SHA-256 in hexadecimal.
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 # ------------------------------------------------------------------ what exists
@@ -388,7 +392,7 @@ class RecordDecision:
     reason: Why
     jobs: tuple[Name, ...]
     demand_position: Count
-    demand_digest: Digest | None
+    demand_digest: Sha256 | None
     cost_per_hour: Money | None
     led_to: tuple[Name, ...]
 
@@ -404,98 +408,11 @@ class RecordEvidence:
     arguments: tuple[Text, ...]
     exit_code: Exit | None
     milliseconds: Count | None
-    digest: Digest
+    digest: Sha256
     output: Text
     log: Text
     step: Text
     killed: Text
-
-
-# ------------------------------------------------------------------------ drains
-@dataclass(frozen=True, slots=True)
-class DrainHost:
-    """Close a host of the cluster to new work; a provisioned one goes back when it is empty, an own one stays closed."""
-
-    host: Name
-    instance: Name | None
-    why: Why
-    deadline: Time | None = None
-    at_deadline: AtDeadline = AtDeadline.WAIT
-
-
-@dataclass(frozen=True, slots=True)
-class OpenHost:
-    """End the drain of a host: it takes work again. ``instance`` is that of a provisioned host."""
-
-    host: Name
-    instance: Name | None
-    why: Why
-
-
-@dataclass(frozen=True, slots=True)
-class ReportDrain:
-    """The scheduler has closed a host and then looked at it again: these jobs run on it.
-
-    ``instance`` is that of a provisioned host. A job that slipped in before the closing opens a host again that its
-    provisioner had begun to drain.
-    """
-
-    host: Name
-    instance: Name | None
-    jobs: tuple[Name, ...]
-
-
-# -------------------------------------------------------------------------- site
-@dataclass(frozen=True, slots=True)
-class Freeze:
-    """Ask, drain and give back nothing new, until it is unfrozen."""
-
-    why: Why
-
-
-@dataclass(frozen=True, slots=True)
-class Unfreeze:
-    """Act again."""
-
-    why: Why
-
-
-@dataclass(frozen=True, slots=True)
-class RecordConfiguration:
-    """A daemon works with this configuration from now on; ``changes`` say for people what is different."""
-
-    daemon: Name
-    digest: Digest
-    changes: tuple[Why, ...]
-
-
-# ------------------------------------------------------------------------ alerts
-@dataclass(frozen=True, slots=True)
-class RaiseAlert:
-    """Something is not as it should be; while it is raised already, nothing happens."""
-
-    kind: AlertKind
-    subject: Name
-    text: Why
-
-
-@dataclass(frozen=True, slots=True)
-class ClearAlert:
-    """It is over; an alert that is not raised stays as it is."""
-
-    kind: AlertKind
-    subject: Name
-    why: Why
-
-
-@dataclass(frozen=True, slots=True)
-class RecordTold:
-    """A webhook was told of an alert's event at a position, and of all before, or will never be."""
-
-    webhook: Name
-    position: Amount
-    outcome: Outcome
-    why: Why
 
 
 Command = (

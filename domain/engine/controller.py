@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from xce.domain.engine import alerting, drains, handling, site
 from xce.domain.engine import commands as c
+from xce.domain.engine import site_commands as s
 from xce.domain.engine.authorisation import require_command
 from xce.domain.engine.commands import Command, command_name
 from xce.domain.engine.handling import Stamp
@@ -50,7 +51,7 @@ UNIDENTIFIED: Final[frozenset[type[Command]]] = frozenset(
     {
         c.DescribeProvider, c.PauseProvider, c.ResumeProvider, c.DeclareShared, c.SetOwned,
         c.TakeLease, c.ReleaseLease, c.LoseTrack, c.StartDrain, c.Reopen, c.ReportOrphan,
-        c.DrainHost, c.OpenHost, c.Freeze, c.Unfreeze,
+        s.DrainHost, s.OpenHost, s.Freeze, s.Unfreeze,
     }
 )  # fmt: skip
 
@@ -294,9 +295,9 @@ class Controller:
                 handling.instance(space, command, stamp)
                 if isinstance(command, (c.ConfirmReturn, c.LoseInstance)):
                     drains.end(space, command.instance, "its instance is gone", stamp)
-            case c.DrainHost() | c.OpenHost() | c.ReportDrain():
+            case s.DrainHost() | s.OpenHost() | s.ReportDrain():
                 drains.drain(space, command, stamp)
-            case c.Freeze() | c.Unfreeze() | c.RecordConfiguration():
+            case s.Freeze() | s.Unfreeze() | s.RecordConfiguration():
                 site.site(space, command, stamp)
             case (
                 c.StartGrantReturn() | c.AcceptGrantReturn() | c.ConfirmGrantReturn()
@@ -305,7 +306,7 @@ class Controller:
                 resource = handling.resource_of(space, command)
                 occupied = {**self._occupied, **self._pending.occupied}.get(resource)
                 handling.grant(space, command, stamp, occupied)
-            case c.RaiseAlert() | c.ClearAlert() | c.RecordTold():
+            case s.RaiseAlert() | s.ClearAlert() | s.RecordTold():
                 alerting.alert(space, command, stamp)
             case c.RecordDecision():
                 handling.decision(space, command, stamp)

@@ -1,7 +1,8 @@
 """What commands about hosts of the cluster do: drains, and what they mean for the instance behind a host."""
 
-from xce.domain.engine.commands import DrainHost, OpenHost, Reopen, ReportDrain
+from xce.domain.engine.commands import Reopen
 from xce.domain.engine.handling import Stamp
+from xce.domain.engine.site_commands import DrainHost, OpenHost, ReportDrain
 from xce.domain.engine.workspace import Workspace
 from xce.domain.errors import NotFoundError, RejectedError
 from xce.domain.events import ids

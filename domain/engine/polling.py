@@ -21,7 +21,6 @@ from xce.domain.engine.calls import (
     Steps,
 )
 from xce.domain.engine.commands import (
-    DrainHost,
     LoseGrant,
     LoseTrack,
     MissJoin,
@@ -30,6 +29,7 @@ from xce.domain.engine.commands import (
     SettleRequest,
     StartReturn,
 )
+from xce.domain.engine.site_commands import DrainHost
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import (
     GrantEntry,

@@ -4,16 +4,14 @@ from typing import Final
 
 from xce.domain.engine.commands import (
     Command,
-    Freeze,
     OpenRequest,
-    RecordConfiguration,
     ReturnOrphan,
     StartDrain,
     StartGrantReturn,
     StartReturn,
-    Unfreeze,
 )
 from xce.domain.engine.handling import Stamp
+from xce.domain.engine.site_commands import Freeze, RecordConfiguration, Unfreeze
 from xce.domain.engine.workspace import Workspace
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
-from xce.domain.engine.commands import Command, RecordJoin, ReportBookings, ReportDrain
+from xce.domain.engine.commands import Command, RecordJoin, ReportBookings
 from xce.domain.engine.scheduler import departed, orders, reports
+from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.errors import RejectedError, TransientError
 from xce.domain.formats.rest import Supply
 from xce.domain.formats.session_result import (

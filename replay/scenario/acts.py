@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from xce.domain.engine import commands as c
+from xce.domain.engine import site_commands as s
 from xce.domain.engine.calls import Step
 from xce.domain.formats import interventions as i
 from xce.domain.formats.base import Format
@@ -111,14 +112,14 @@ class Acts:
             case i.SetOwned():
                 command = c.SetOwned(act.shared, act.owned)
             case i.Freeze():
-                command = c.Freeze(act.why)
+                command = s.Freeze(act.why)
             case i.Unfreeze():
-                command = c.Unfreeze(act.why)
+                command = s.Unfreeze(act.why)
             case i.Drain():
                 deadline = None if act.deadline is None else now + act.deadline
-                command = c.DrainHost(act.host, instance, act.why, deadline, act.at_deadline)
+                command = s.DrainHost(act.host, instance, act.why, deadline, act.at_deadline)
             case i.Open():
-                command = c.OpenHost(act.host, instance, act.why)
+                command = s.OpenHost(act.host, instance, act.why)
             case i.Pause():
                 command = c.PauseProvider(
                     act.provider, act.item, now + act.lasts, "by the scenario"

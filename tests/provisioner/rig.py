@@ -20,11 +20,11 @@ from xce.domain.engine.commands import (
     RecordJoin,
     ReleaseLease,
     RenewLease,
-    ReportDrain,
     TakeLease,
 )
 from xce.domain.engine.messages import Answer, Caller, Role
 from xce.domain.engine.provisioner import Provisioner
+from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.errors import TransientError
 from xce.domain.events.base import DomainEvent
 from xce.domain.formats.config import PolicyConfig

@@ -128,7 +128,7 @@ def test_a_machine_that_its_provider_takes_back_is_drained_and_its_jobs_requeued
 
 
 def test_a_frozen_site_asks_nothing_drains_nothing_and_gives_nothing_back(site: Site) -> None:
-    from xce.domain.engine.commands import Freeze
+    from xce.domain.engine.site_commands import Freeze
 
     cloud = Cloud(Means.NEITHER)
     process = filled(site, cloud, 1)

@@ -12,9 +12,10 @@ from xce.adapters.provisioner.newest import Published
 from xce.adapters.schedulers import fake_state as fakes
 from xce.adapters.schedulers.fake_state import FakeState
 from xce.domain.engine import scheduler
-from xce.domain.engine.commands import RecordJoin, ReportBookings, ReportDrain
+from xce.domain.engine.commands import RecordJoin, ReportBookings
 from xce.domain.engine.messages import Role
 from xce.domain.engine.scheduler import SchedulerMemory
+from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.formats.config import PolicyConfig
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import Inventory

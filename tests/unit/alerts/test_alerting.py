@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from xce.domain.alerts.alert import AlertKind
 from xce.domain.engine.alerting import Alerting, Condition, Key
-from xce.domain.engine.commands import ClearAlert, RaiseAlert
+from xce.domain.engine.site_commands import ClearAlert, RaiseAlert
 
 K = AlertKind
 CLEAR_AFTER = timedelta(seconds=60)

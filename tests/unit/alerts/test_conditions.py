@@ -10,14 +10,12 @@ from tests.unit.projections.run import Run, accept, at, came, cloud, hosts, temp
 from xce.domain.alerts.alert import AlertKind
 from xce.domain.alerts.webhook import Outcome
 from xce.domain.engine.commands import (
-    ClearAlert,
     Command,
     LoseInstance,
     PauseProvider,
-    RaiseAlert,
-    RecordTold,
     ReportOrphan,
 )
+from xce.domain.engine.site_commands import ClearAlert, RaiseAlert, RecordTold
 from xce.domain.formats.alert_settings import AlertSettings
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.shared_report import SharedReport

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.engine.test_controller import names
 from tests.unit.engine.test_orders import ADMIN, AT, OPEN, P1, Rig, ready
 from xce.domain.engine import commands as c
+from xce.domain.engine import site_commands as s
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.engine.site import FrozenError
 from xce.domain.errors import ForbiddenError, NotFoundError, RejectedError
@@ -30,13 +31,13 @@ def joined() -> Rig:
     return rig
 
 
-def look(*jobs: str, host: str = "node-1", instance: str | None = "cloud/m1") -> c.ReportDrain:
-    return c.ReportDrain(host, instance, jobs)
+def look(*jobs: str, host: str = "node-1", instance: str | None = "cloud/m1") -> s.ReportDrain:
+    return s.ReportDrain(host, instance, jobs)
 
 
-def by_hand(*, hours: int | None = None, policy: AtDeadline = NOW) -> c.DrainHost:
+def by_hand(*, hours: int | None = None, policy: AtDeadline = NOW) -> s.DrainHost:
     deadline = None if hours is None else AT + timedelta(hours=hours)
-    return c.DrainHost("node-1", "cloud/m1", "maintenance", deadline, policy)
+    return s.DrainHost("node-1", "cloud/m1", "maintenance", deadline, policy)
 
 
 def test_a_host_that_its_provisioner_closes_is_found_empty_and_goes_back() -> None:
@@ -72,7 +73,7 @@ def test_a_host_drained_by_hand_is_not_opened_by_a_job_but_by_a_person() -> None
 
     with pytest.raises(RejectedError, match="drained by hand"):
         rig.order(P1, c.Reopen("cloud/m1", "a job had started on it"))
-    rig.order(ADMIN, c.OpenHost("node-1", "cloud/m1", "done"), epochs={})
+    rig.order(ADMIN, s.OpenHost("node-1", "cloud/m1", "done"), epochs={})
 
     assert names(rig.new) == ["drain.Cancelled", "instance.Reopened"]
 
@@ -89,11 +90,11 @@ def test_a_person_takes_a_drain_over_that_yields() -> None:
 
 def test_an_own_host_stays_closed_until_a_person_opens_it() -> None:
     rig = Rig()
-    rig.order(ADMIN, c.DrainHost("own-1", None, "disk"), epochs={})
+    rig.order(ADMIN, s.DrainHost("own-1", None, "disk"), epochs={})
     rig.order(SCHEDULER, look(host="own-1", instance=None))
     assert names(rig.new) == ["drain.Closed", "drain.Emptied"]
 
-    rig.order(ADMIN, c.OpenHost("own-1", None, "mended"), epochs={})
+    rig.order(ADMIN, s.OpenHost("own-1", None, "mended"), epochs={})
 
     assert names(rig.new) == ["drain.Cancelled"]
 
@@ -102,11 +103,11 @@ def test_what_is_not_drained_is_not_opened_or_looked_at() -> None:
     rig = joined()
 
     with pytest.raises(NotFoundError, match="never drained"):
-        rig.order(ADMIN, c.OpenHost("own-1", None, ""))
+        rig.order(ADMIN, s.OpenHost("own-1", None, ""))
     with pytest.raises(RejectedError, match="is not being drained"):
         rig.order(SCHEDULER, look())
     with pytest.raises(RejectedError, match="is host node-1, not node-2"):
-        rig.order(ADMIN, c.DrainHost("node-2", "cloud/m1", ""), epochs={})
+        rig.order(ADMIN, s.DrainHost("node-2", "cloud/m1", ""), epochs={})
 
 
 def test_to_requeue_at_the_deadline_needs_a_deadline() -> None:
@@ -132,7 +133,7 @@ def test_while_the_site_is_frozen_nothing_new_begins_and_what_is_under_way_goes_
     rig = joined()
     rig.order(P1, IDLE)
     rig.order(P1, BACK)
-    rig.order(ADMIN, c.Freeze("audit"))
+    rig.order(ADMIN, s.Freeze("audit"))
 
     for command in (
         replace(OPEN, request="R2"), c.StartReturn("B2", ("cloud/m1",), ""),
@@ -146,36 +147,36 @@ def test_while_the_site_is_frozen_nothing_new_begins_and_what_is_under_way_goes_
     rig.order(P1, c.ConfirmReturn("B1", "cloud/m1"))
     assert names(rig.new) == ["instance.Returned"]
 
-    rig.order(ADMIN, c.Unfreeze("over"))
+    rig.order(ADMIN, s.Unfreeze("over"))
     rig.order(P1, replace(OPEN, request="R2"))
     assert names(rig.new) == ["request.Intended"]
 
 
 def test_to_freeze_twice_records_it_once_and_to_unfreeze_what_runs_nothing() -> None:
     rig = Rig()
-    rig.order(ADMIN, c.Unfreeze(""))
+    rig.order(ADMIN, s.Unfreeze(""))
     assert names(rig.new) == []
-    rig.order(ADMIN, c.Freeze("a"))
-    rig.order(ADMIN, c.Freeze("b"))
+    rig.order(ADMIN, s.Freeze("a"))
+    rig.order(ADMIN, s.Freeze("b"))
     assert names(rig.new) == []
-    rig.order(ADMIN, c.Unfreeze(""))
-    rig.order(ADMIN, c.Freeze("c"))
+    rig.order(ADMIN, s.Unfreeze(""))
+    rig.order(ADMIN, s.Freeze("c"))
     assert names(rig.new) == ["site.Frozen"]
 
 
 def test_only_an_admin_freezes() -> None:
     with pytest.raises(ForbiddenError):
-        Rig().order(P1, c.Freeze(""))
+        Rig().order(P1, s.Freeze(""))
 
 
 # ----------------------------------------------------------------- configuration
 def test_a_configuration_is_recorded_when_it_changes() -> None:
     rig = Rig()
-    rig.order(ADMIN, c.RecordConfiguration("controller", "a" * 64, ("first start",)))
+    rig.order(ADMIN, s.RecordConfiguration("controller", "a" * 64, ("first start",)))
     assert names(rig.new) == ["configuration.Changed"]
 
-    rig.order(ADMIN, c.RecordConfiguration("controller", "a" * 64, ("started again",)))
+    rig.order(ADMIN, s.RecordConfiguration("controller", "a" * 64, ("started again",)))
     assert names(rig.new) == []
-    rig.order(ADMIN, c.RecordConfiguration("controller", "b" * 64, ("leases: changed",)))
+    rig.order(ADMIN, s.RecordConfiguration("controller", "b" * 64, ("leases: changed",)))
 
     assert names(rig.new) == ["configuration.Changed"]
