@@ -1,37 +1,22 @@
 """The client library of the controller: typed answers, retries that do nothing twice, and a stream that comes back by itself.
 
-Every call that changes something carries an idempotency key, made once for all its tries; so an answer that was lost on the way is
-asked for again without doing it again.
+The calls by their names are here; ``adapters/client_channel.py`` is how they reach a controller.
 """
 
 import json
-import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep as real_sleep
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Self
 from urllib.parse import quote
-from uuid import uuid4
 
 import httpx
-from tenacity import (
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    wait_exponential,
-    wait_random,
-)
 
-from xce.adapters.client_errors import error_of
+from xce.adapters.client_channel import ATTEMPTS, Channel, Pushed
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.wire import write_command
-from xce.domain.errors import (
-    TransientError,
-)
-from xce.domain.formats.base import Format
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
@@ -76,26 +61,6 @@ from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.formats.standing import Standing, StandingReport
 
-F = TypeVar("F", bound=Format)
-
-#: Tries of one call, the first included: half a minute at least, which is longer than a restart or a failover takes.
-ATTEMPTS: Final = 36
-#: Longest wait between two tries.
-WAIT_MAX_S: Final = 1.0
-#: Of a question that a standby may answer, and of its answer, which says how far it has read the log.
-STANDBY_HEADER: Final = "x-xce-standby"
-POSITION_HEADER: Final = "x-xce-position"
-#: Silence of a stream after which it is opened again; the controller says something every 15 s.
-SILENCE_S: Final = 45.0
-
-
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """One thing from the stream: an event of the log, or the newest session result."""
-
-    event: EventEntry | None = None
-    session: DemandMessage | None = None
-
 
 class Client:
     """Talks to one controller, or to the one of several that is the primary. Threads may share it."""
@@ -127,22 +92,16 @@ class Client:
             on_standby: given, a question that no primary answers is answered by a standby that can, and this is told its address and the
                 position up to which it has read the log. For people only: whoever acts on an answer must see its own last deed.
         """
-        self._addresses = [addresses] if isinstance(addresses, str) else list(addresses)
-        assert self._addresses, "a client has an address"
-        self._current = 0
-        self._sleep = sleep
-        self._attempts = attempts
-        self._on_standby = on_standby
-        headers = {"accept": "application/json"}
-        if token is not None:
-            headers["authorization"] = f"Bearer {token}"
-        verify: ssl.SSLContext | bool = True
-        if ca is not None or certificate is not None:
-            verify = ssl.create_default_context(cafile=None if ca is None else str(ca))
-            if certificate is not None:
-                verify.load_cert_chain(*map(str, certificate))
-        self._http = httpx.Client(
-            headers=headers, verify=verify, timeout=timeout_s, transport=transport
+        self._channel = Channel(
+            [addresses] if isinstance(addresses, str) else addresses,
+            token=token,
+            ca=ca,
+            certificate=certificate,
+            timeout_s=timeout_s,
+            attempts=attempts,
+            sleep=sleep,
+            transport=transport,
+            on_standby=on_standby,
         )
 
     def __enter__(self) -> Self:
@@ -160,7 +119,7 @@ class Client:
 
     def close(self) -> None:
         """Let go of connections."""
-        self._http.close()
+        self._channel.close()
 
     # ----------------------------------------------------------------- commands
     def command(
@@ -182,7 +141,7 @@ class Client:
             "commands": [write_command(command) for command in commands],
             "epochs": dict(epochs or {}),
         }
-        return self._send("POST", "/v1/commands", OrderAnswer, document, key=key)
+        return self._channel.send("POST", "/v1/commands", OrderAnswer, document, key=key)
 
     def take_lease(self, provider: str, holder: str, term: timedelta) -> int:
         """Take the lease of a provider; return its epoch."""
@@ -199,46 +158,50 @@ class Client:
     def describe(self, description: ProviderDescription) -> OrderAnswer:
         """A provider says what it is."""
         path = f"/v1/providers/{quote(description.name)}"
-        return self._send("PUT", path, OrderAnswer, json.loads(description.to_json()))
+        return self._channel.send("PUT", path, OrderAnswer, json.loads(description.to_json()))
 
     def pause(
         self, provider: str, until: datetime, why: str, item: str | None = None
     ) -> OrderAnswer:
         """Ask nothing of a provider, or of one item of it, for a while."""
         body = {"item": item, "until": until.isoformat(), "why": why}
-        return self._send("POST", f"/v1/providers/{quote(provider)}/pause", OrderAnswer, body)
+        return self._channel.send(
+            "POST", f"/v1/providers/{quote(provider)}/pause", OrderAnswer, body
+        )
 
     def resume(self, provider: str, item: str | None = None) -> OrderAnswer:
         """End a pause before its time."""
         path = f"/v1/providers/{quote(provider)}/resume"
-        return self._send("POST", path, OrderAnswer, {"item": item})
+        return self._channel.send("POST", path, OrderAnswer, {"item": item})
 
     def join(self, report: JoinReport) -> OrderAnswer:
         """A host reports to the cluster."""
-        return self._send("POST", "/v1/hosts/join", OrderAnswer, json.loads(report.to_json()))
+        return self._channel.send(
+            "POST", "/v1/hosts/join", OrderAnswer, json.loads(report.to_json())
+        )
 
     def drain(self, host: str, why: str, wish: DrainWish | None = None) -> HostAnswer:
         """Close a host to new work; ``wish`` says what happens at a deadline."""
         body = (wish or DrainWish()).model_copy(update={"why": why})
         path = f"/v1/hosts/{quote(host)}/drain"
-        return self._send("POST", path, HostAnswer, json.loads(body.to_json()))
+        return self._channel.send("POST", path, HostAnswer, json.loads(body.to_json()))
 
     def open_host(self, host: str, why: str) -> HostAnswer:
         """End the drain of a host."""
-        return self._send("POST", f"/v1/hosts/{quote(host)}/open", HostAnswer, {"why": why})
+        return self._channel.send("POST", f"/v1/hosts/{quote(host)}/open", HostAnswer, {"why": why})
 
     def looked(self, host: str, jobs: Iterable[str]) -> OrderAnswer:
         """Report what runs on a host that is drained, seen after it was closed."""
         body = {"jobs": list(jobs)}
-        return self._send("POST", f"/v1/hosts/{quote(host)}/looked", OrderAnswer, body)
+        return self._channel.send("POST", f"/v1/hosts/{quote(host)}/looked", OrderAnswer, body)
 
     def freeze(self, why: str) -> OrderAnswer:
         """Let nothing new be asked, drained or given back."""
-        return self._send("POST", "/v1/freeze", OrderAnswer, {"why": why})
+        return self._channel.send("POST", "/v1/freeze", OrderAnswer, {"why": why})
 
     def unfreeze(self, why: str) -> OrderAnswer:
         """End a freeze."""
-        return self._send("POST", "/v1/unfreeze", OrderAnswer, {"why": why})
+        return self._channel.send("POST", "/v1/unfreeze", OrderAnswer, {"why": why})
 
     def report_bookings(
         self,
@@ -250,129 +213,129 @@ class Client:
             "occupied": dict(occupied),
             "reports": {name: one.model_dump(mode="json") for name, one in (reports or {}).items()},
         }
-        return self._send("PUT", "/v1/bookings", OrderAnswer, body)
+        return self._channel.send("PUT", "/v1/bookings", OrderAnswer, body)
 
     def publish_session(self, result: SessionResult) -> None:
         """Publish a session's result; it replaces the one before."""
-        self._call("PUT", "/v1/session", content=result.to_json())
+        self._channel.call("PUT", "/v1/session", content=result.to_json())
 
     def post_snapshot(self, snapshot: Snapshot) -> None:
         """Post the snapshot of a session."""
-        self._call("PUT", "/v1/snapshot", content=snapshot.to_json())
+        self._channel.call("PUT", "/v1/snapshot", content=snapshot.to_json())
 
     def report_observations(self, observations: Iterable[Observation]) -> None:
         """Tell what an observer saw."""
         report = ObservationReport(observations=tuple(observations))
-        self._call("PUT", "/v1/observations", content=report.to_json())
+        self._channel.call("PUT", "/v1/observations", content=report.to_json())
 
     def report_standing(self, report: StandingReport) -> None:
         """Tell how far budgets are used, and which losses are not believed yet."""
-        self._call("PUT", "/v1/standing", content=report.to_json())
+        self._channel.call("PUT", "/v1/standing", content=report.to_json())
 
     # ---------------------------------------------------------------- questions
     def status(self) -> Status:
         """Return where the controller is."""
-        return self._get("/v1/status", Status)
+        return self._channel.get("/v1/status", Status)
 
     def requests(self) -> Iterator[RequestEntry]:
         """Yield the requests that are open, or of which something lives."""
-        return self._pages("/v1/requests", RequestPage)
+        return self._channel.pages("/v1/requests", RequestPage)
 
     def request(self, name: str) -> RequestEntry:
         """Return one request."""
-        return self._get(f"/v1/requests/{quote(name)}", RequestEntry)
+        return self._channel.get(f"/v1/requests/{quote(name)}", RequestEntry)
 
     def job(self, name: str) -> JobEntry:
         """Return what was asked for one job."""
-        return self._get(f"/v1/jobs/{quote(name)}", JobEntry)
+        return self._channel.get(f"/v1/jobs/{quote(name)}", JobEntry)
 
     def instances(self) -> Iterator[InstanceEntry]:
         """Yield the instances that exist."""
-        return self._pages("/v1/instances", InstancePage)
+        return self._channel.pages("/v1/instances", InstancePage)
 
     def instance(self, name: str) -> InstanceEntry:
         """Return one instance."""
-        return self._get(f"/v1/instances/{quote(name)}", InstanceEntry)
+        return self._channel.get(f"/v1/instances/{quote(name)}", InstanceEntry)
 
     def grants(self) -> Iterator[GrantEntry]:
         """Yield the grants of which the lender has not all back."""
-        return self._pages("/v1/grants", GrantPage)
+        return self._channel.pages("/v1/grants", GrantPage)
 
     def shared(self) -> Iterator[SharedEntry]:
         """Yield the shared resources."""
-        return self._pages("/v1/shared", SharedPage)
+        return self._channel.pages("/v1/shared", SharedPage)
 
     def providers(self) -> Iterator[ProviderEntry]:
         """Yield the providers."""
-        return self._pages("/v1/providers", ProviderPage)
+        return self._channel.pages("/v1/providers", ProviderPage)
 
     def leases(self) -> Iterator[LeaseEntry]:
         """Yield the leases."""
-        return self._pages("/v1/leases", LeasePage)
+        return self._channel.pages("/v1/leases", LeasePage)
 
     def drains(self) -> Iterator[DrainEntry]:
         """Yield the hosts that take no new work."""
-        return self._pages("/v1/drains", DrainPage)
+        return self._channel.pages("/v1/drains", DrainPage)
 
     def orphans(self) -> Iterator[OrphanEntry]:
         """Yield what nobody owns."""
-        return self._pages("/v1/orphans", OrphanPage)
+        return self._channel.pages("/v1/orphans", OrphanPage)
 
     def decisions(self) -> Iterator[DecisionEntry]:
         """Yield the newest decisions, newest first."""
-        return self._pages("/v1/decisions", DecisionPage)
+        return self._channel.pages("/v1/decisions", DecisionPage)
 
     def alerts(self) -> Iterator[AlertEntry]:
         """Yield the alerts that are raised and the last that are over, the newest first."""
-        return self._pages("/v1/alerts", AlertPage)
+        return self._channel.pages("/v1/alerts", AlertPage)
 
     def standing(self) -> Standing:
         """Return how provisioners stand: budgets, and losses that are not believed yet."""
-        return self._get("/v1/standing", Standing)
+        return self._channel.get("/v1/standing", Standing)
 
     def site(self) -> SiteEntry:
         """Return what holds for the whole site."""
-        return self._get("/v1/site", SiteEntry)
+        return self._channel.get("/v1/site", SiteEntry)
 
     def costs(self) -> Costs:
         """Return what everything costs."""
-        return self._get("/v1/costs", Costs)
+        return self._channel.get("/v1/costs", Costs)
 
     def catalog(self) -> Catalog:
         """Return what could be obtained, and what is on its way."""
-        return self._get("/v1/catalog", Catalog)
+        return self._channel.get("/v1/catalog", Catalog)
 
     def spent(self, period: Period, zone: str = "UTC") -> SpentPeriods:
         """Return what was spent in each day or month, by the clocks of a time zone."""
-        return self._get(f"/v1/spent?period={period}&zones={quote(zone)}", SpentPeriods)
+        return self._channel.get(f"/v1/spent?period={period}&zones={quote(zone)}", SpentPeriods)
 
     def supply(self, zones: Sequence[str] = ()) -> Supply:
         """Return catalog, shared resources, inventory, providers and leases, all of it at one position; and what was spent today and
         this month in time zones.
         """
         named = f"?zones={quote(','.join(zones))}" if zones else ""
-        return self._get(f"/v1/supply{named}", Supply)
+        return self._channel.get(f"/v1/supply{named}", Supply)
 
     def bookings(self) -> Bookings:
         """Return what is in use of shared resources."""
-        return self._get("/v1/bookings", Bookings)
+        return self._channel.get("/v1/bookings", Bookings)
 
     def observations(self) -> Observations:
         """Return what observers saw last, and how the configuration wants it to be read."""
-        return self._get("/v1/observations", Observations)
+        return self._channel.get("/v1/observations", Observations)
 
     def session(self) -> DemandMessage:
         """Return the newest session result; its ``result`` is None when demand is unknown."""
-        return self._get("/v1/session", DemandMessage)
+        return self._channel.get("/v1/session", DemandMessage)
 
     def snapshot(self) -> Snapshot:
         """Return the newest snapshot that was posted."""
-        return self._get("/v1/snapshot", Snapshot)
+        return self._channel.get("/v1/snapshot", Snapshot)
 
     def events(self, after: int = 0, limit: int = 1000) -> Iterator[EventEntry]:
         """Yield the events behind a position, up to the present end."""
         while True:
-            page = self._get(f"/v1/events?after={after}&limit={limit}", EventPage)
+            page = self._channel.get(f"/v1/events?after={after}&limit={limit}", EventPage)
             yield from page.items
             if page.next is None:
                 return
@@ -393,130 +356,4 @@ class Client:
         flags = f"events={str(events).lower()}&session={str(session).lower()}"
         if position is None and events:
             position = self.status().position
-        failures = 0
-        while True:
-            query = flags if position is None else f"{flags}&after={position}"
-            try:
-                with self._http.stream(
-                    "GET",
-                    f"{self._addresses[self._current]}/v1/stream?{query}",
-                    headers={"accept": "text/event-stream"},
-                    timeout=httpx.Timeout(10.0, read=SILENCE_S),
-                ) as response:
-                    if response.status_code != 200:
-                        response.read()
-                        raise error_of(response)
-                    for pushed in _messages(response.iter_lines()):
-                        failures = 0
-                        if pushed.event is not None:
-                            position = pushed.event.position
-                        yield pushed
-            except (httpx.TransportError, TransientError) as error:
-                failures += 1
-                if failures >= self._attempts:
-                    raise TransientError(f"the stream cannot be followed: {error}") from None
-                self._next_address()
-            self._sleep(min(WAIT_MAX_S, 0.1 * 2**failures))
-
-    # -------------------------------------------------------------------- calls
-    def _get(self, path: str, answer: type[F]) -> F:
-        return answer.from_json(self._call("GET", path).content, path)
-
-    def _pages(self, path: str, page: type[Any]) -> Iterator[Any]:
-        cursor = ""
-        while True:
-            got = self._get(f"{path}?limit=1000{cursor}", page)
-            yield from got.items
-            if got.next is None:
-                return
-            cursor = f"&cursor={got.next}"
-
-    def _send(
-        self, method: str, path: str, answer: type[F], document: Any, *, key: str | None = None
-    ) -> F:
-        response = self._call(
-            method,
-            path,
-            content=json.dumps(document),
-            headers={"idempotency-key": key or uuid4().hex},
-        )
-        return answer.from_json(response.content, path)
-
-    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        """Call, again and again while it may help."""
-        retrying = Retrying(
-            retry=retry_if_exception_type(TransientError),
-            stop=stop_after_attempt(self._attempts),
-            wait=wait_exponential(multiplier=0.05, max=WAIT_MAX_S * 0.9) + wait_random(0, 0.1),
-            sleep=self._sleep,
-            reraise=True,
-        )
-        try:
-            return retrying(self._try, method, path, content, headers)
-        except TransientError:
-            behind = self._ask_standbys(path) if method == "GET" else None
-            if behind is None:
-                raise
-            return behind
-
-    def _ask_standbys(self, path: str) -> httpx.Response | None:
-        """Return the answer of one that stands by; None: nobody has one, or it is not wanted."""
-        if self._on_standby is None:
-            return None
-        for _ in self._addresses:
-            address = self._addresses[self._current]
-            try:
-                response = self._try("GET", path, None, {STANDBY_HEADER: "allow"})
-            except TransientError:
-                continue  # which has gone on to the next address
-            if STANDBY_HEADER in response.headers:
-                self._on_standby(address, int(response.headers.get(POSITION_HEADER, "0")))
-            return response
-        return None
-
-    def _try(
-        self, method: str, path: str, content: str | None, headers: Mapping[str, str] | None
-    ) -> httpx.Response:
-        more = dict(headers or {})
-        if content is not None:
-            more["content-type"] = "application/json"
-        address = self._addresses[self._current]
-        try:
-            response = self._http.request(method, f"{address}{path}", content=content, headers=more)
-        except httpx.TransportError as error:
-            self._next_address()
-            why = f"{type(error).__name__}: {error}"
-            raise TransientError(f"no answer from {address}: {method} {path}: {why}") from None
-        if response.is_success:
-            return response
-        if response.status_code == 503:
-            self._next_address()
-        raise error_of(response)
-
-    def _next_address(self) -> None:
-        self._current = (self._current + 1) % len(self._addresses)
-
-
-def _messages(lines: Iterable[str]) -> Iterator[Pushed]:
-    """Yield what a text/event-stream says; comments are left out."""
-    kind, data = "", ""
-    for line in lines:
-        if not line:
-            if kind == "event":
-                yield Pushed(event=EventEntry.from_json(data, "the stream"))
-            elif kind == "session":
-                yield Pushed(session=DemandMessage.from_json(data, "the stream"))
-            kind, data = "", ""
-            continue
-        name, _, value = line.partition(":")
-        if name == "event":
-            kind = value.strip()
-        elif name == "data":
-            data = value.removeprefix(" ")
+        yield from self._channel.follow(flags, position)

@@ -10,7 +10,8 @@ from typing import Final
 
 import structlog
 
-from xce.adapters.client import ATTEMPTS, Client
+from xce.adapters.client import Client
+from xce.adapters.client_channel import ATTEMPTS
 from xce.adapters.clock import SystemClock
 from xce.adapters.files import why_unread
 from xce.adapters.providers.script_provider import ScriptProvider
