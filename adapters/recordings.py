@@ -182,7 +182,10 @@ def read_lines(path: Path) -> Iterator[str]:
     longest = START_MAX
     try:
         with path.open("rb") as probe:
-            is_gzip = probe.read(2) == b"\x1f\x8b"
+            start = probe.read(16)
+        if start == b"SQLite format 3\0":
+            raise InputError.of(str(path), "is a log and no recording; see: xce audit verify LOG")
+        is_gzip = start.startswith(b"\x1f\x8b")
         with gzip.open(path, "rb") if is_gzip else path.open("rb") as file:
             while True:
                 try:

@@ -70,6 +70,13 @@ def scripts(
 ) -> None:
     """Write the scripts with which a site borrows from the pool: a provider of version 2 of the contract."""
     _require(book)
+    with PoolBook(book) as opened:
+        lends = opened.settings().resources
+    known = dict.fromkeys(one.name for resource in lends for one in resource.sites)
+    if site not in known:
+        raise InputError.of(
+            "SITE", f"the pool lends nothing to {site}; it lends to {', '.join(known)}"
+        )
     names = pool_scripts.install(book, site, folder)
     terminal.err.print(f"{folder}: {len(names)} scripts for {site}")
 

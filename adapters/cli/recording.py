@@ -53,7 +53,9 @@ def show(
                 return
             first, last = first or entry.snapshot.now, entry.snapshot.now
     if session is not None:
-        raise InputError.of("--session", f"there are {reader.counts.sessions}")
+        raise InputError.of(
+            "--session", f"there is no {session}; the recording has {reader.counts.sessions}"
+        )
     assert start is not None, "a recording has a start"
     if as_json:
         document = {

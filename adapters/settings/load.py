@@ -53,7 +53,15 @@ def load_scenario(path: Path) -> Scenario:
 
 def read_scenario(raw: bytes, source: str) -> Scenario:
     """Return the scenario in a YAML text; see ``load_scenario``."""
-    return scenario_of(read_tree(raw, source), source)
+    tree = read_tree(raw, source)
+    keys = _keys_of(tree)
+    if keys and not is_scenario(tree) and keys <= set(SimulationConfig.model_fields):
+        raise InputError.of(
+            source,
+            "is a configuration and no scenario, which has a name; see: xce sim swf TRACE --config FILE",
+            line=1,
+        )
+    return scenario_of(tree, source)
 
 
 def is_scenario(tree: Tree) -> bool:
@@ -84,7 +92,17 @@ def _bytes_of(path: Path) -> bytes:
 
 def read_config(raw: bytes, source: str) -> SimulationConfig:
     """Return the configuration in a YAML text; see ``load_config``."""
-    return config_of(read_tree(raw, source), source)
+    tree = read_tree(raw, source)
+    own_of_scenarios = set(Scenario.model_fields) - set(SimulationConfig.model_fields)
+    if is_scenario(tree) and len(_keys_of(tree) & own_of_scenarios) > 1:
+        raise InputError.of(
+            source, "is a scenario and no configuration; see: xce sim run FILE", line=1
+        )
+    return config_of(tree, source)
+
+
+def _keys_of(tree: Tree) -> set[str]:
+    return set(tree.value) if isinstance(tree.value, dict) else set[str]()
 
 
 def config_of(tree: Tree, source: str) -> SimulationConfig:

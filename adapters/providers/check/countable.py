@@ -1,5 +1,7 @@
 """The life of an amount of a countable resource without faults (version 2)."""
 
+from datetime import timedelta
+
 from xce.adapters.providers import answers
 from xce.adapters.providers.check.trial import Trial, explained, is_settled
 from xce.adapters.providers.reading import Answered
@@ -13,6 +15,7 @@ from xce.domain.formats.provider_messages import (
     understood,
 )
 from xce.domain.ports import Accepted, MachineResult, Refused, RequestStatus
+from xce.domain.values import write_duration
 
 _REQUEST = "requestResources"
 
@@ -74,7 +77,15 @@ def _try_resources(trial: Trial) -> ResourceAnswer | None:
     if not free:
         trial.findings.skipped("borrowing", "nothing is free")
         return None
-    return free[0]
+    soon = [one for one in free if not one.hold]
+    if not soon:
+        held = min(free, key=lambda one: one.hold or 0)
+        trial.findings.skipped(
+            "borrowing",
+            f"{held.name} is kept for {write_duration(timedelta(seconds=held.hold or 0))}: a check could not give it back; try with a hold of 0",
+        )
+        return None
+    return soon[0]
 
 
 def _try_giving_back(trial: Trial, grants: dict[str, int], resource: ResourceAnswer) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from xce.adapters.cli.pool import app
 from xce.adapters.providers.pool import scripts
 from xce.adapters.providers.pool.book import PoolBook
 from xce.adapters.providers.script_provider import ScriptProvider
+from xce.domain.errors import InputError
 from xce.domain.formats.licence_pool import LicencePool
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.script_provider import ScriptSettings
@@ -202,3 +205,14 @@ def test_a_book_that_is_damaged_answers_that_it_is_and_never_that_nothing_is_len
 
     assert set(said) == {"message"}
     assert "malformed" in said["message"]
+
+
+def test_scripts_are_not_made_for_a_site_that_the_pool_lends_nothing_to(tmp_path: Path) -> None:
+    Trial(tmp_path).apply()
+    folder = tmp_path / "scripts"
+
+    result = CliRunner().invoke(app, ["scripts", str(tmp_path / "pool.db"), "sita-a", str(folder)])
+
+    assert isinstance(result.exception, InputError)
+    assert "lends nothing to sita-a; it lends to a, b" in str(result.exception)
+    assert not folder.exists()

@@ -55,6 +55,19 @@ def test_a_provider_that_keeps_the_contract_is_fit(tmp_path: Path, knows: Knows)
     assert ("listing" in report.supports) is (knows is not Knows.NEITHER)
 
 
+def test_what_could_not_be_given_back_within_its_hold_is_not_borrowed(tmp_path: Path) -> None:
+    held = {"name": "lic_kept", "capacity": 20, "step": 1, "price": "0.50", "hold": 600}
+    simulated(tmp_path, resources=[held])
+
+    report = checked(tmp_path)
+
+    assert report.fit, report.findings
+    assert (report.left, left_at(tmp_path)) == ((), [])
+    (borrowing,) = [one for one in report.findings if one.what == "borrowing"]
+    assert borrowing.outcome is Outcome.NOT_TRIED
+    assert "lic_kept is kept for 10m" in borrowing.detail
+
+
 @pytest.mark.parametrize("fault", ["noise", "literal"])
 def test_what_the_caller_copes_with_is_noted_and_fit(tmp_path: Path, fault: str) -> None:
     simulated(tmp_path, [{"fault": fault}], Knows.NEITHER)

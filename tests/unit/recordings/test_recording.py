@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from xce.adapters import recordings
 from xce.adapters.cli.main import app
 from xce.adapters.recordings import RecordingFile, free_name, read_lines
+from xce.adapters.store.open import open_log
 from xce.domain.errors import InputError, RejectedError
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.scheduling.session import run_session
@@ -266,6 +267,10 @@ def test_other_files_are_told(tmp_path: Path) -> None:
         verify(read_lines(damaged), "d")
     with pytest.raises(InputError, match="not JSON"):
         verify(read_lines(plain), "plain")
+    log = tmp_path / "events.db"
+    open_log(log).close()
+    with pytest.raises(InputError, match="is a log and no recording; see: xce audit verify"):
+        lines_of(log)
     with pytest.raises(InputError, match="cannot be read"):
         lines_of(tmp_path / "missing")
 

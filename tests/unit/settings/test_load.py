@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.settings.test_malformed_configurations import GOOD
 from xce.adapters.settings import load_config
 from xce.adapters.settings.kinds import KINDS, Kind
-from xce.adapters.settings.load import MONEY_KEYS, read_config
+from xce.adapters.settings.load import MONEY_KEYS, load_scenario, read_config, read_scenario
 from xce.adapters.settings.yaml_tree import read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig
@@ -128,6 +128,18 @@ def test_a_budget_of_a_day_is_a_whole_number() -> None:
     config = read("cluster: {}\npolicy: {budgets: [{name: day, max_cost_per_day: 5}]}")
 
     assert config.policy.budgets[0].max_cost_per_day == Decimal(5)
+
+
+def test_a_scenario_in_the_place_of_a_configuration_is_told_apart_and_the_other_way_round() -> None:
+    scenario = ROOT / "examples/scenarios/a-price-falls.yaml"
+    with pytest.raises(InputError, match="is a scenario and no configuration; see: xce sim run"):
+        load_config(scenario)
+    with pytest.raises(InputError, match=r"is a configuration and no scenario.*xce sim swf"):
+        load_scenario(ROOT / "examples/small.yaml")
+    with pytest.raises(InputError, match="name: unknown key"):
+        read("name: a\ncluster: {}")
+    with pytest.raises(InputError, match="name: required field is missing"):
+        read_scenario(b"cluster: {}\nuntil: 2h", "s")
 
 
 def test_a_time_needs_no_quotes() -> None:
