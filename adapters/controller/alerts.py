@@ -24,7 +24,8 @@ from tenacity import (
 )
 
 from xce.adapters.clock import SystemClock
-from xce.adapters.controller.live import LiveController, Views
+from xce.adapters.controller.live import LiveController
+from xce.adapters.controller.views import Views
 from xce.adapters.controller.webhooks import Poster, RefusedNoticeError, address_of
 from xce.domain.alerts.alert import AlertKind, AlertState
 from xce.domain.alerts.webhook import Outcome

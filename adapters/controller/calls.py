@@ -9,10 +9,11 @@ from typing import Final, Protocol, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from xce.adapters.controller.live import LiveController, Views
+from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.problems import RefusedCallError
 from xce.adapters.controller.standby_reads import ALLOW, STANDBY_HEADER, StandbyReads
 from xce.adapters.controller.turn import Turn
+from xce.adapters.controller.views import Views
 from xce.domain.engine.authorisation import Action
 from xce.domain.engine.messages import Caller
 from xce.domain.errors import InputError

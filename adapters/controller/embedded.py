@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from xce.adapters.controller.errors import NotPrimaryError, ServedError
-from xce.adapters.controller.live import LiveController, LiveSettings, Views
+from xce.adapters.controller.live import LiveController, LiveSettings
+from xce.adapters.controller.views import Views
 from xce.adapters.store.election import Role
 from xce.adapters.store.follower import Follower
 from xce.adapters.store.log import StoredLog

@@ -1,6 +1,6 @@
 """Rows of the views as entries of the interface, where more than one endpoint shows them."""
 
-from xce.adapters.controller.live import Views
+from xce.adapters.controller.views import Views
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import LeaseEntry, ProviderEntry, SharedEntry
 from xce.projections.leases import LeaseRow

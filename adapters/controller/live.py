@@ -9,8 +9,8 @@ import queue
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from threading import RLock, Thread
 from typing import Protocol, TypeVar
 
@@ -19,6 +19,7 @@ import structlog
 from xce.adapters.clock import SystemClock
 from xce.adapters.controller.errors import BusyError, NotPrimaryError, StoppingError
 from xce.adapters.controller.feed import Feed, Published
+from xce.adapters.controller.views import Views
 from xce.adapters.controller.waiting import WAITING_MAX, Waiting
 from xce.adapters.store.follower import Follower
 from xce.domain.engine.commands import Command
@@ -77,26 +78,6 @@ class Watch(Protocol):
 class _NoWatch:
     def batch(self, orders: int, events: int, seconds: float) -> None:
         pass
-
-
-@dataclass(frozen=True, slots=True)
-class Views:
-    """All that can be read, at one position.
-
-    Attributes:
-        now: for what depends on the time, such as costs.
-        lease_left_s: seconds until the term of each held lease ends.
-        occupied: what is in use of each shared resource, as reported.
-        reports: what else the scheduler reported of each.
-        session: the newest session result; None: none, or it is older than its time to live.
-    """
-
-    projections: Projections
-    now: datetime
-    lease_left_s: Mapping[str, float]
-    occupied: Mapping[str, int | None]
-    session: Published | None
-    reports: Mapping[str, SharedReport] = field(default_factory=dict[str, SharedReport])
 
 
 class LiveController:

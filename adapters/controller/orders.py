@@ -16,7 +16,8 @@ from xce.adapters.controller.calls import (
     Reply,
 )
 from xce.adapters.controller.hosts import confirmed
-from xce.adapters.controller.live import LiveController, Views
+from xce.adapters.controller.live import LiveController
+from xce.adapters.controller.views import Views
 from xce.domain.engine.authorisation import Report
 from xce.domain.engine.commands import (
     Command,

@@ -14,11 +14,11 @@ from xce.adapters.controller.calls import (
     Reply,
 )
 from xce.adapters.controller.entries import lease_entry, provider_entries, shared_entry
-from xce.adapters.controller.live import Views
 from xce.adapters.controller.problems import RefusedCallError
 from xce.adapters.controller.single import ENDPOINTS as SINGLE
 from xce.adapters.controller.standing import ENDPOINTS as STANDING
 from xce.adapters.controller.standing import drain_entry, site_entry
+from xce.adapters.controller.views import Views
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.formats.config import SharedPool

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from xce.adapters.controller.calls import Call, Endpoint, Reply
 from xce.adapters.controller.entries import lease_entry, provider_entries, shared_entry
-from xce.adapters.controller.live import Views
+from xce.adapters.controller.views import Views
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.events import ids

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, TypeVar
 
 from xce.adapters.clock import SystemClock
-from xce.adapters.controller.live import Views
+from xce.adapters.controller.views import Views
 from xce.adapters.store.follower import Follower
 from xce.domain.events.recorded import Head, Recorded
 from xce.domain.ports import EventLog

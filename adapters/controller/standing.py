@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from xce.adapters.controller.calls import CURSOR, LIMIT, Call, Endpoint, Reply
-from xce.adapters.controller.live import Views
+from xce.adapters.controller.views import Views
 from xce.domain.alerts.alert import AlertState
 from xce.domain.engine.authorisation import Question
 from xce.domain.formats.rest import (

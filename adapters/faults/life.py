@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from threading import Event
 
-from xce.adapters.controller.live import Views
 from xce.adapters.controller.questions import supply_of
+from xce.adapters.controller.views import Views
 from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.newest import Newest, Published

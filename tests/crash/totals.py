@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from threading import Event, Thread
 
 from xce.adapters.client import Client
-from xce.adapters.controller.live import Views
 from xce.adapters.controller.questions import supply_of
+from xce.adapters.controller.views import Views
 from xce.adapters.store.follower import Follower
 from xce.domain.errors import XceError
 from xce.domain.formats.config import SharedPool

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 from tests.provisioner.truth import MINUTE, Cloud, Fate
 from xce.adapters.clock import SystemClock
-from xce.adapters.controller.live import LiveController, LiveSettings, Views
+from xce.adapters.controller.live import LiveController, LiveSettings
 from xce.adapters.controller.questions import supply_of
+from xce.adapters.controller.views import Views
 from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import LeaseKeeper, Leases
 from xce.adapters.provisioner.newest import Newest, Published
