@@ -17,7 +17,7 @@ from xce.domain.formats.standing import BudgetUse
 from xce.domain.policy import money, spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
-from xce.domain.policy.purses import UNBOUNDED, PeriodBound, in_money, purses_of
+from xce.domain.policy.purses import UNBOUNDED, KnownSpent, PeriodBound, in_money, purses_of
 from xce.domain.policy.times import clock, later
 from xce.domain.policy.usage import Usage, asked_within
 from xce.domain.policy.wanted import Want
@@ -154,10 +154,11 @@ class Bounds:
             if (limit := budget.max_cost_per_hour) is not None
         ]
         self._billings = {provider.name: provider.billing for provider in inputs.providers}
+        spent = tuple(KnownSpent.of(one) for one in inputs.spent) if budgets else ()
         self._purses = [
             (budget, purse)
             for budget in budgets
-            for purse in purses_of(inputs, budget, usage.costs, self._billings)
+            for purse in purses_of(inputs.now, budget, usage.by_project, spent, self._billings)
         ]
         self._demand = inputs.demand
         self._back_off = BackOff(inputs)
@@ -339,9 +340,7 @@ def _use(
 def _cost_bound(usage: Usage, budget: Budget, limit: Decimal) -> CostBound:
     """Return the bound of a budget on the cost rate, with the rate of now."""
     bound = CostBound(f"budget {budget.name}", limit)
-    covered = [
-        cost for cost in usage.costs if budget.covers(cost.provider, cost.template, cost.project)
-    ]
+    covered = list(usage.by_project.covered(budget))
     bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
     for cost in covered:
         if cost.price is not None:

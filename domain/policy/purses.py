@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Final, Self
 
 from xce.domain.formats.periods import Period, Spent, SpentLine
-from xce.domain.formats.policy import Budget, PolicyInput
+from xce.domain.formats.policy import Budget
 from xce.domain.formats.provider import Billing, Kind
 from xce.domain.policy import money
 from xce.domain.policy.billing import due
+from xce.domain.policy.by_project import ByProject, Place
 from xce.domain.policy.times import clock, later
 
 #: Room where nothing bounds it; more than any amount.
@@ -108,47 +109,67 @@ class PeriodBound:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class KnownSpent:
+    """What is known of what was spent in one day or month of a zone."""
+
+    period: Period
+    zone: str
+    since: datetime
+    lines: ByProject[SpentLine]
+
+    @classmethod
+    def of(cls, spent: Spent) -> Self:
+        """Return it so that a budget finds its own lines."""
+        return cls(spent.period, spent.zone, spent.since, ByProject(spent.lines, _place))
+
+
 def purses_of(
-    inputs: PolicyInput, budget: Budget, costs: Iterable[Cost], billings: dict[str, Billing]
+    now: datetime,
+    budget: Budget,
+    costs: ByProject[Cost],
+    spent: Iterable[KnownSpent],
+    billings: dict[str, Billing],
 ) -> Iterator[Purse]:
     """Yield the purses of a budget: one for its day and one for its month, where it bounds them."""
     limits = {Period.DAY: budget.max_cost_per_day, Period.MONTH: budget.max_cost_per_month}
-    covered = [cost for cost in costs if budget.covers(cost.provider, cost.template, cost.project)]
+    if all(limit is None for limit in limits.values()):
+        return
+    covered = list(costs.covered(budget))
     for period, limit in limits.items():
         if limit is None:
             continue
-        start = period.start(inputs.now, budget.zone)
-        horizon = period.end(inputs.now, budget.zone)
+        start = period.start(now, budget.zone)
+        horizon = period.end(now, budget.zone)
         if budget.committed_for is not None:
-            horizon = min(horizon, later(inputs.now, budget.committed_for))
-        spent = _spent(inputs, budget, period, start)
-        lines = () if spent is None else spent.lines
-        counted = [line for line in lines if budget.covers(*_place(line))]
+            horizon = min(horizon, later(now, budget.committed_for))
+        known = _known(spent, budget, period, start)
+        counted = [] if known is None else list(known.lines.covered(budget))
         yield Purse(
             f"budget {budget.name} of the {period.value}",
             period,
-            inputs.now,
+            now,
             horizon,
             _units(limit) * _HOUR_S,
             sum(_units(line.cost) * _HOUR_S for line in counted),
-            sum(_to_come(cost, inputs.now, horizon, billings) for cost in covered),
+            sum(_to_come(cost, now, horizon, billings) for cost in covered),
             f"what was spent since {clock(start)} is not known"
-            if spent is None
+            if known is None
             else _unpriced(covered, counted),
         )
 
 
-def _spent(inputs: PolicyInput, budget: Budget, period: Period, start: datetime) -> Spent | None:
+def _known(
+    spent: Iterable[KnownSpent], budget: Budget, period: Period, start: datetime
+) -> KnownSpent | None:
     """Return what is known of a period; what is of another one says nothing about this one."""
     found = (
-        one
-        for one in inputs.spent
-        if (one.period, one.zone, one.since) == (period, budget.zone, start)
+        one for one in spent if (one.period, one.zone, one.since) == (period, budget.zone, start)
     )
     return next(found, None)
 
 
-def _place(line: SpentLine) -> tuple[str, str | None, str | None]:
+def _place(line: SpentLine) -> Place:
     return (line.provider, line.item if line.kind is Kind.HOST else None, line.project)
 
 

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from operator import itemgetter
 
 from xce.domain.formats.policy import AskRate, Budget, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.policy import facts
+from xce.domain.policy.by_project import ByProject
 from xce.domain.policy.purses import Cost
 from xce.domain.provisioning.instance import InstanceState
 
@@ -107,6 +109,11 @@ class Usage:
                 )
             )
 
+        self.by_project = ByProject(
+            self.costs, lambda cost: (cost.provider, cost.template, cost.project)
+        )
+        self._hosts_by_project = ByProject(self._hosts_of.items(), itemgetter(0))
+
     def _comes(self, provider: str, template: str, amount: int) -> None:
         self.in_flight += amount
         self.in_flight_of[provider, template] += amount
@@ -118,7 +125,7 @@ class Usage:
 
     def hosts(self, budget: Budget) -> int:
         """Return the hosts that count against a budget."""
-        return sum(count for key, count in self._hosts_of.items() if budget.covers(*key))
+        return sum(count for _, count in self._hosts_by_project.covered(budget))
 
 
 def _known(agreed: Decimal | None, stated: Decimal | None) -> Decimal | None:
