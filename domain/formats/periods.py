@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
@@ -9,6 +10,9 @@ from pydantic import Field
 from xce.domain.formats.base import Count, Format, Money, Name, Time
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.simulated_provider import Zone
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class Period(StrEnum):
@@ -19,19 +23,33 @@ class Period(StrEnum):
 
     def start(self, at: datetime, zone: str) -> datetime:
         """Return when the period with a moment in it began, in UTC: at midnight by the clocks of the zone."""
-        return self._midnight(at.astimezone(ZoneInfo(zone)), zone)
+        return min(self._midnight(_local(at, zone), zone), at.astimezone(UTC))
 
     def end(self, at: datetime, zone: str) -> datetime:
         """Return when the period with a moment in it ends, which is when the next one begins."""
-        local = at.astimezone(ZoneInfo(zone))
+        local = _local(at, zone)
         days = 1 if self is Period.DAY else 32 - local.day
-        return self._midnight(local.replace(tzinfo=None) + timedelta(days=days), zone)
+        try:
+            return self._midnight(local + timedelta(days=days), zone)
+        except OverflowError:
+            return _LAST  # a period that has no end in the calendar
 
     def _midnight(self, local: datetime, zone: str) -> datetime:
         """Return the start of the period of a local time; a midnight that the clocks skip is when they go on."""
         day = 1 if self is Period.MONTH else local.day
         midnight = datetime(local.year, local.month, day, tzinfo=ZoneInfo(zone))
-        return midnight.astimezone(UTC)
+        try:
+            return midnight.astimezone(UTC)
+        except OverflowError:
+            return _FIRST
+
+
+def _local(at: datetime, zone: str) -> datetime:
+    """Return what the clocks of a zone show, without their zone; at the ends of the calendar what those of UTC do."""
+    try:
+        return at.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    except OverflowError:
+        return at.astimezone(UTC).replace(tzinfo=None)
 
 
 class SpentLine(Format):
