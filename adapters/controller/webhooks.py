@@ -70,7 +70,9 @@ def signature(secret: str, body: bytes, at_s: int) -> str:
     """Return the value of the header of a signed notice: HMAC-SHA256 over ``TIME.BODY``, with the time in it so that an old notice
     that somebody sends again can be told.
     """
-    digest = hmac.new(secret.encode(), f"{at_s}.".encode() + body, sha256).hexdigest()
+    # A variable of the environment may hold any bytes.
+    key = secret.encode(errors="surrogateescape")
+    digest = hmac.new(key, f"{at_s}.".encode() + body, sha256).hexdigest()
     return f"t={at_s},v1={digest}"
 
 
