@@ -1,8 +1,8 @@
 """Alerts of a real controller, told to real sockets that are well, down, slow or hostile."""
 
 import hmac
-import os
 import json
+import os
 import socket
 import time
 from collections.abc import Callable
