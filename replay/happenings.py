@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 from xce.domain.formats.policy import Decision, PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
+from xce.domain.scheduling.outcome import Outcome
 from xce.replay.workloads.workload import WorkloadJob
 
 
@@ -92,6 +93,15 @@ class Watcher(Protocol):
 
 
 @runtime_checkable
+class OutcomeWatcher(Protocol):
+    """Told of sessions by ``outcome`` instead of ``session``: their results are written only if it reads them."""
+
+    def outcome(self, snapshot: Snapshot, outcome: Outcome) -> None:
+        """A session is over; its allocations start now."""
+        ...
+
+
+@runtime_checkable
 class RoundWatcher(Protocol):
     """Told of rounds of the policy."""
 
@@ -107,3 +117,14 @@ class StopWatcher(Protocol):
     def stopped(self, job: WorkloadJob, at: datetime) -> None:
         """An attempt failed, or its host went: the job is queued again, or given up."""
         ...
+
+
+def told_of_sessions(watcher: Watcher) -> Callable[[Snapshot, Outcome], None]:
+    """Return how a watcher is told of a session."""
+    if isinstance(watcher, OutcomeWatcher):
+        return watcher.outcome
+
+    def tell(snapshot: Snapshot, outcome: Outcome) -> None:
+        watcher.session(snapshot, outcome.result)
+
+    return tell

@@ -16,6 +16,7 @@ from xce.domain.formats.policy import PolicyInput
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Catalog, Shared, Snapshot
 from xce.domain.scheduling.kept import Scheduler
+from xce.domain.scheduling.outcome import Outcome
 from xce.projections.all import Projections
 from xce.replay.cluster import SimulatedCluster
 from xce.replay.shared_use import SharedUse
@@ -48,10 +49,10 @@ class Sessions:
         self._scheduler = Scheduler(self._first_snapshot(now))
         self._seen_catalog = Catalog()
 
-    def run(self, now: datetime) -> tuple[Snapshot, SessionResult]:
-        """Have one; return what it was shown, and what it says."""
+    def run(self, now: datetime) -> tuple[Snapshot, Outcome]:
+        """Have one; return what it was shown, and what came of it."""
         self._scheduler.advance(self._delta(now))
-        return self._scheduler.snapshot, self._scheduler.run(trace=self._trace)
+        return self._scheduler.snapshot, self._scheduler.outcome(trace=self._trace)
 
     def inputs(
         self, snapshot: Snapshot, result: SessionResult, wants: Mapping[str, int], now: datetime

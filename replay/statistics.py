@@ -28,6 +28,7 @@ from xce.domain.formats.simulation import (
     WaitingTimes,
 )
 from xce.domain.formats.snapshot import Host, Snapshot
+from xce.domain.scheduling.outcome import Outcome
 from xce.replay.history import GrantUse, History, HostUse
 from xce.replay.needed import Needed
 from xce.replay.rounding import money, ratio, rounded
@@ -79,7 +80,7 @@ class Statistics:
         self._peak_borrowed = dict(self._in_use)
         self._hosts: tuple[tuple[Host, ...], int] = ((), 0)
         self._needed = Needed()
-        self._last: SessionResult | None = None
+        self._last: Outcome | None = None
         self._sessions = 0
         self._builder = TimelineBuilder()
         self._wait_points: list[tuple[datetime, int]] = []
@@ -112,11 +113,15 @@ class Statistics:
             self._in_use[name] -= amount
 
     def session(self, snapshot: Snapshot, result: SessionResult) -> None:
+        """See ``Watcher.session``."""
+        self.outcome(snapshot, Outcome.of(result))
+
+    def outcome(self, snapshot: Snapshot, outcome: Outcome) -> None:
         """A session is over; its allocations start now."""
         self._sessions += 1
-        self._last = result
+        self._last = outcome
         starting: set[str] = set()
-        for allocation in result.allocations:
+        for allocation in outcome.allocations:
             starting.add(allocation.job)
             placed = _Placed(
                 snapshot.now,
@@ -128,9 +133,9 @@ class Statistics:
             for name, amount in placed.shared:
                 self._in_use[name] += amount
                 self._peak_in_use[name] = max(self._peak_in_use[name], self._in_use[name])
-        self._sample(snapshot, result, starting)
+        self._sample(snapshot, outcome, starting)
 
-    def _sample(self, snapshot: Snapshot, result: SessionResult, starting: set[str]) -> None:
+    def _sample(self, snapshot: Snapshot, outcome: Outcome, starting: set[str]) -> None:
         self._needed.see(snapshot.pending)
         self._needed.start(starting)
         values: dict[str, int] = {
@@ -141,7 +146,7 @@ class Statistics:
             IN_FLIGHT: len(snapshot.catalog.in_flight.hosts),
             WAITING_JOBS: len(snapshot.pending) - len(starting),
         }
-        wanted = {entry.name: entry.wanted for entry in result.demand.countable}
+        wanted = {entry.name: entry.wanted for entry in outcome.countable}
         for shared in snapshot.shared:
             values[token_series(shared.name, "owned")] = shared.total - shared.borrowed
             values[token_series(shared.name, "borrowed")] = shared.borrowed
@@ -211,11 +216,10 @@ class Statistics:
     def _not_ended(self) -> tuple[JobsWhy, ...]:
         reasons: dict[str, str] = {}
         if self._last is not None:
-            reasons = {entry.job: f"waits: {entry.reason.value}" for entry in self._last.pending}
-            reasons |= {entry.job: entry.why for entry in self._last.demand.not_counted}
-            reasons |= {
-                entry.job: f"impossible: {entry.why}" for entry in self._last.demand.impossible
-            }
+            last = self._last.result
+            reasons = {entry.job: f"waits: {entry.reason.value}" for entry in last.pending}
+            reasons |= {entry.job: entry.why for entry in last.demand.not_counted}
+            reasons |= {entry.job: f"impossible: {entry.why}" for entry in last.demand.impossible}
         by_why: dict[str, list[str]] = {}
         for job in self._workload.jobs:
             if job.id not in self._ended:

@@ -46,6 +46,7 @@ from xce.replay.happenings import (
     RoundWatcher,
     Wake,
     Watcher,
+    told_of_sessions,
 )
 from xce.replay.jobs import Jobs
 from xce.replay.licence_servers import LicenceServer
@@ -101,6 +102,7 @@ class World:
         self._settings = config.policy.settings()
         self._watchers = tuple(watchers)
         self._round_watchers = [one for one in self._watchers if isinstance(one, RoundWatcher)]
+        self._session_watchers = [told_of_sessions(one) for one in self._watchers]
         self._ids = CountedIds()
         self._up_at: datetime | None = None
         self._down_for = timedelta(0)
@@ -274,14 +276,15 @@ class World:
             self._timetable.wake_at(self._up_at)
             return
         self._timetable.last_session = self.now
-        snapshot, result = self._sessions.run(self.now)
-        for allocation in result.allocations:
+        snapshot, outcome = self._sessions.run(self.now)
+        for allocation in outcome.allocations:
             self.jobs.start(allocation)
-        for watcher in self._watchers:
-            watcher.session(snapshot, result)
+        for tell in self._session_watchers:
+            tell(snapshot, outcome)
         if self._is_closed:
             self._plan_next_session(())
             return
+        result = outcome.result
         wants = whole_wants(snapshot, result)
         self.shell.handle(ReportBookings(self.shared.note(wants, self.now)))
         inputs = self._sessions.inputs(snapshot, result, wants, self.now)

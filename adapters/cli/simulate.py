@@ -60,6 +60,9 @@ class Starts:
     def session(self, snapshot: object, result: object) -> None:
         """See ``Watcher.session``."""
 
+    def outcome(self, snapshot: object, outcome: object) -> None:
+        """See ``OutcomeWatcher.outcome``."""
+
 
 @contextmanager
 def _rarer_collection() -> Generator[None]:

@@ -36,6 +36,7 @@ from xce.domain.scheduling.compile import (
 from xce.domain.scheduling.kept_hosts import KeptHosts, KeptMeters, is_alike
 from xce.domain.scheduling.kept_queue import KeptQueue
 from xce.domain.scheduling.kept_result import KeptResult
+from xce.domain.scheduling.outcome import Outcome
 from xce.domain.scheduling.plans import Allocator
 from xce.domain.scheduling.session import run_compiled, run_session
 from xce.domain.scheduling.usual import is_usual
@@ -62,10 +63,12 @@ class Scheduler:
         self._given = tuple(allocators)
         self._allocators = by_name(self._given)
         self.same = 0
+        self._changes = 0
         self._load(snapshot)
 
     def _load(self, snapshot: Snapshot) -> None:
         """Make everything anew."""
+        self._changes += 1
         self.snapshot = snapshot
         self._hosts = {host.name: host for host in snapshot.hosts}
         self._shared = {pool.name: pool for pool in snapshot.shared}
@@ -111,6 +114,7 @@ class Scheduler:
             self.snapshot = before.model_copy(update={"now": delta.now, "position": delta.position})
             return
         self._last = None
+        self._changes += 1
         arrays = self._arrays_of(delta)
         limits = self._limits_of(arrays)
         self._change_running_and_hosts(delta)
@@ -250,21 +254,29 @@ class Scheduler:
         Raises:
             AllocatorError, InputError: see ``run_session``.
         """
+        return self.outcome(trace=trace).result
+
+    def outcome(self, *, trace: bool = False) -> Outcome:
+        """Return what comes of a session on the present snapshot; its result is to be read before the next delta, or not at all.
+
+        Raises:
+            AllocatorError, InputError: see ``run_session``.
+        """
         snapshot, last = self.snapshot, self._last
         if last is not None and last.is_of(snapshot.now, trace=trace):
             self.same += 1
-            if last.result.position != snapshot.position:
-                last.result = last.result.model_copy(update={"position": snapshot.position})
-            return last.result
+            return last.outcome_at(snapshot.position)
         if not self._queue.is_readable:
-            return run_session(snapshot, trace=trace, allocators=self._given)
+            return Outcome.of(run_session(snapshot, trace=trace, allocators=self._given))
         if self._guarantees or self._both:
-            result = run_compiled(self._compiled(one_by_one=True), trace=trace)
+            outcome = Outcome.of(run_compiled(self._compiled(one_by_one=True), trace=trace))
         else:
             compiled = self._compiled(one_by_one=False)
-            result = self._result.run(compiled, self._kept.all_free(), trace=trace)
-        self._last = _Last(result, snapshot, self._kept.maybe_idle, trace=trace)
-        return result
+            made = self._changes
+            outcome = self._result.run(compiled, self._kept.all_free(), trace=trace)
+            outcome = outcome.only_while(lambda: self._changes == made)
+        self._last = _Last(outcome, snapshot, self._kept.maybe_idle, trace=trace)
+        return outcome
 
     def _compiled(self, *, one_by_one: bool) -> Compiled:
         """Return what a session works on, with the queue job by job or not at all."""
@@ -319,13 +331,20 @@ class _Last:
     """The last result, and until when it stays the same if nothing but time goes on."""
 
     def __init__(
-        self, result: SessionResult, snapshot: Snapshot, idle: Mapping[str, Host], *, trace: bool
+        self, outcome: Outcome, snapshot: Snapshot, idle: Mapping[str, Host], *, trace: bool
     ) -> None:
-        self.result = result
+        self._first = self._outcome = outcome
+        self._position = snapshot.position
         self._snapshot = snapshot
         self._idle = idle
         self._trace = trace
         self._until: datetime | None = None
+
+    def outcome_at(self, position: int) -> Outcome:
+        """Return what comes of a session at a position of the log, the same while the position is."""
+        if position != self._position:
+            self._outcome, self._position = self._first.at(position), position
+        return self._outcome
 
     def is_of(self, now: datetime, *, trace: bool) -> bool:
         """Return whether a session at a time has the same result."""

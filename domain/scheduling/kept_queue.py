@@ -21,6 +21,8 @@ from xce.domain.scheduling.groups import Group, GroupKey, Place, Shape
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 #: Texts of requirements that are read before it is time to begin anew.
 _TEXTS_MAX: Final = 30_000
+#: Jobs in ``joined`` beyond twice those that wait, before those that are gone are taken out: nobody may ask for long.
+_JOINED_MORE: Final = 1_000
 
 
 class KeptQueue:
@@ -171,6 +173,8 @@ class KeptQueue:
                 self._group_of(place, likeness).put(place)
                 self.joined.append(place)
         self._loose.clear()
+        if len(self.joined) > _JOINED_MORE + 2 * len(self.places):
+            self.joined = [place for place in self.joined if self.by_id.get(place.name) is place]
         for group in self._groups.values():
             if group.known_class is None:
                 group.known_class = self._class_of(group.key[0], ground)

@@ -1,6 +1,7 @@
 """The result of a session on groups of waiting jobs: what is written of a job is kept until something else is said of its group."""
 
 from collections.abc import Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Final
 
@@ -11,6 +12,7 @@ from xce.domain.demand.sorting_out import Waiting, why_not_examined
 from xce.domain.demand.supply import Supply
 from xce.domain.formats.building import all_built, built
 from xce.domain.formats.session_result import (
+    Allocation,
     Demand,
     JobWhy,
     Pending,
@@ -22,8 +24,9 @@ from xce.domain.formats.snapshot import OrderMode
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.explain import Failure, Publisher
 from xce.domain.scheduling.groups import Free, Group, PhaseOne, Place, Stretch, try_groups
-from xce.domain.scheduling.kept_line import KeptLine, Said, walk
+from xce.domain.scheduling.kept_line import KeptLine, Line, Said, walk
 from xce.domain.scheduling.kept_queue import KeptQueue
+from xce.domain.scheduling.outcome import Outcome
 from xce.domain.scheduling.placement import Placed
 from xce.domain.scheduling.session import allocations_of, result_of
 from xce.domain.scheduling.trace import Trace
@@ -43,27 +46,29 @@ class KeptResult:
         self._pending: tuple[Pending, ...] = ()
         self._not_counted: tuple[JobWhy, ...] = ()
 
-    def run(self, compiled: Compiled, free: dict[str, int] | None, *, trace: bool) -> SessionResult:
-        """Return the result of a session; the snapshot has no guarantees, and no pending job of it runs.
+    def run(self, compiled: Compiled, free: dict[str, int] | None, *, trace: bool) -> Outcome:
+        """Return what comes of a session; the snapshot has no guarantees, and no pending job of it runs.
 
         ``free``: what all hosts together have free, if it is known; it may be changed.
         """
-        joined, self._queue.joined = self._queue.joined, []
         supply = Supply(compiled)
         kept_free = None if free is None else Free(compiled.core, free)
         is_strict = compiled.snapshot.settings.order is OrderMode.STRICT
         if self._never is None or not self._never.is_of(compiled):
             self._never = _Judge(compiled, supply)
         if is_strict and not trace and self._are_a_line(compiled, supply):
-            return self._run_line(compiled, supply, kept_free, joined)
+            return self._run_line(compiled, supply, kept_free)
         self._forget_line()
+        self._queue.joined = []
         groups = self._queue.groups
         found = try_groups(compiled.core, groups, compiled.ids, kept_free, is_strict=is_strict)
         told = told_of_all(compiled, supply, self._never.judge, found.waiting)
         if told is None:
             started = [(place.job, placed) for place, placed in found.started]
-            return result_of(compiled, started, self._one_by_one(found), trace=trace)
-        return self._written(compiled, found, told, trace=trace)
+            result = result_of(compiled, started, self._one_by_one(found), trace=trace)
+        else:
+            result = self._written(compiled, found, told, trace=trace)
+        return Outcome.of(result)
 
     def _are_a_line(self, compiled: Compiled, supply: Supply) -> bool:
         """Return whether all jobs behind one that cannot start say the same."""
@@ -88,11 +93,22 @@ class KeptResult:
         group.judge = self._never
         return True
 
-    def _run_line(
-        self, compiled: Compiled, supply: Supply, free: Free | None, joined: Sequence[Place]
-    ) -> SessionResult:
+    def _run_line(self, compiled: Compiled, supply: Supply, free: Free | None) -> Outcome:
         core, queue = compiled.core, self._queue
         found = walk(core, queue.places, queue.groups, compiled.ids, free)
+        started = found.started
+        allocations: tuple[Allocation, ...] = ()
+        if started:
+            allocations = allocations_of(core, [(place.job, placed) for place, placed in started])
+        write = partial(self._write_line, compiled, supply, found, allocations)
+        return Outcome(compiled.snapshot.position, allocations, (), write)
+
+    def _write_line(
+        self, compiled: Compiled, supply: Supply, found: Line, allocations: tuple[Allocation, ...]
+    ) -> SessionResult:
+        """Write the result of a session; those before it may not have been written."""
+        core, queue = compiled.core, self._queue
+        joined, queue.joined = queue.joined, []
         line = self._line
         if line is None or line.stopped != found.stopped.keys():
             self._forget_line()
@@ -127,7 +143,8 @@ class KeptResult:
         if is_other:
             self._write(found.started, ())
             line.odd += [place for place, _ in found.started]
-        return self._result(compiled, found.started, sets, ())
+        placed = [placed for _, placed in found.started]
+        return self._result(compiled, allocations, placed, sets, ())
 
     def _forget_line(self) -> None:
         """Note that nothing is known any more of what is written of which job."""
@@ -164,7 +181,10 @@ class KeptResult:
         sets = publisher.sets()
         if is_other or impossible:
             self._write(found.started, impossible)
-        result = self._result(compiled, found.started, sets, impossible)
+        given = [(place.job, placed) for place, placed in found.started]
+        allocations = allocations_of(core, given) if given else ()
+        placed = [placed for _, placed in given]
+        result = self._result(compiled, allocations, placed, sets, impossible)
         if not trace:
             return result
         waiting = self._one_by_one(found)
@@ -177,7 +197,8 @@ class KeptResult:
     def _result(
         self,
         compiled: Compiled,
-        started: Sequence[tuple[Place, Placed]],
+        allocations: tuple[Allocation, ...],
+        placed: Sequence[Placed],
         sets: tuple[ReasonSet, ...],
         impossible: Sequence[Place],
     ) -> SessionResult:
@@ -186,17 +207,16 @@ class KeptResult:
             "impossible": whys_of(sorted(impossible, key=lambda place: place.order)),
             "not_counted": self._not_counted,
         }
-        given = [(place.job, placed) for place, placed in started]
         return built(
             SessionResult,
             {
                 "format": "xce.session/1",
                 "position": compiled.snapshot.position,
-                "allocations": allocations_of(compiled.core, given) if given else (),
+                "allocations": allocations,
                 "reason_sets": sets,
                 "pending": self._pending,
                 "demand": built(Demand, demand),
-                "idle": idle_supply(compiled, [placed for _, placed in given], ()),
+                "idle": idle_supply(compiled, placed, ()),
                 "warnings": tuple(compiled.warnings),
                 "trace": None,
             },

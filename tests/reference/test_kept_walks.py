@@ -143,3 +143,19 @@ def test_a_cluster_that_goes_on_at_random_has_the_sessions_of_fresh_snapshots(se
         after = next_of(chance, snapshot, 100 * (step + 1))
         scheduler.advance(difference(snapshot, after))
         snapshot = after
+
+
+@pytest.mark.parametrize("seed", range(WALKS))
+def test_results_that_nobody_reads_change_nothing_of_those_that_are_read(seed: int) -> None:
+    chance = Random(seed)
+    snapshot = beginning(chance)
+    scheduler = Scheduler(snapshot)
+    for step in range(STEPS):
+        outcome, fresh = scheduler.outcome(), run_session(snapshot)
+        assert outcome.allocations == fresh.allocations
+        assert outcome.countable == fresh.demand.countable
+        if chance.random() < 0.4:
+            assert outcome.result.to_json() == fresh.to_json()
+        after = next_of(chance, snapshot, 100 * (step + 1))
+        scheduler.advance(difference(snapshot, after))
+        snapshot = after

@@ -204,3 +204,61 @@ def test_tasks_part_classes() -> None:
     first, second = classes(waiting(0), waiting(4, tasks=Tasks(min=2)))
 
     assert first is not second
+
+
+STRICT = Settings(order=OrderMode.STRICT)
+
+
+def test_what_waits_in_a_line_is_written_when_somebody_reads_it() -> None:
+    snapshot = full(20, settings=STRICT)
+    outcome = Scheduler(snapshot).outcome()
+    assert not outcome.is_written
+
+    result = outcome.result
+
+    assert outcome.is_written
+    assert outcome.result is result
+    assert result.to_json() == run_session(snapshot).to_json()
+
+
+def test_a_result_that_was_not_read_before_the_next_delta_cannot_be_read_any_more() -> None:
+    scheduler = Scheduler(full(20, settings=STRICT))
+    outcome = scheduler.outcome()
+
+    gone_on(scheduler, pending=scheduler.snapshot.pending[1:])
+
+    with pytest.raises(AssertionError, match="before the next delta"):
+        _ = outcome.result
+
+
+def test_a_result_that_was_read_stays() -> None:
+    scheduler = Scheduler(full(20, settings=STRICT))
+    outcome = scheduler.outcome()
+    written = outcome.result.to_json()
+
+    gone_on(scheduler, pending=scheduler.snapshot.pending[1:])
+
+    assert outcome.result.to_json() == written
+
+
+def test_a_result_may_be_read_first_when_only_the_position_has_gone_on() -> None:
+    scheduler = Scheduler(full(20, settings=STRICT))
+    first = scheduler.outcome()
+
+    after = gone_on(scheduler, position=scheduler.snapshot.position + 3)
+    second = scheduler.outcome()
+
+    assert not first.is_written
+    assert second.result.to_json() == run_session(after).to_json()
+    assert scheduler.outcome() is second
+
+
+def test_jobs_that_come_and_go_while_nobody_reads_are_not_remembered() -> None:
+    scheduler = Scheduler(full(4, settings=STRICT))
+    for number in range(100, 2_700):
+        kept = scheduler.snapshot.pending[:4]
+        after = gone_on(scheduler, pending=(*kept, waiting(number)))
+        scheduler.outcome()
+
+    assert len(scheduler._queue.joined) < 1_100  # pyright: ignore[reportPrivateUsage]
+    assert scheduler.run().to_json() == run_session(after).to_json()
