@@ -25,6 +25,8 @@ from xce.projections.reasons import OrphanRow
 ORPHANS_EACH: Final = 20
 #: Bounds of budgets that are used up again and again, as they are meant to be.
 _RATES: Final = frozenset({"max_asked"})
+#: The bound that is of hosts; the others are of money.
+_HOSTS: Final = "max_hosts"
 #: Longest subject.
 _SUBJECT_MAX: Final = 256
 
@@ -78,9 +80,14 @@ def _budgets(look: Look) -> Iterator[Condition]:
                 yield Condition(
                     AlertKind.BUDGET,
                     f"{use.budget} {use.bound} {percent}%"[-_SUBJECT_MAX:],
-                    f"budget {use.budget}: {money.plain(use.used)} of {money.plain(use.limit)}"
-                    f" ({use.bound}) used, which is {percent} % or more",
+                    f"budget {use.budget}: {_used(use)} ({use.bound}) used, which is {percent} % or more",
                 )
+
+
+def _used(use: BudgetUse) -> str:
+    if use.bound == _HOSTS:
+        return f"{use.used:.0f} of {use.limit:.0f} hosts"
+    return f"{money.plain(use.used)} of {money.plain(use.limit)}"
 
 
 def _share(use: BudgetUse) -> tuple[bool, Fraction]:

@@ -138,6 +138,7 @@ def submit(
     from xce.adapters.clock import SystemClock
     from xce.adapters.schedulers import fake_state
     from xce.adapters.schedulers.fake import FakeFile
+    from xce.domain.cluster.resreq import parse
     from xce.domain.formats.snapshot import PendingJob
     from xce.domain.values import read_duration
 
@@ -154,6 +155,11 @@ def submit(
         length = read_duration(run_time)
     except ValueError as error:
         raise InputError.of("--run-time", str(error)) from None
+    try:
+        parse(resreq)
+    except InputError as error:
+        first = error.problems[0]
+        raise InputError.of("--resreq", f"column {first.column}: {first.message}") from None
     now = SystemClock().now()
     numbers: list[int] = []
 

@@ -56,7 +56,7 @@ def demand(
                 return
             if message.result is None:
                 show(
-                    "demand is unknown: no session result since the controller started, or too old"
+                    "demand is unknown: no session result since the controller started, or too old; the log of xce scheduler says why"
                 )
                 return
             result = message.result

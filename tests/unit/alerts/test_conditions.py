@@ -131,6 +131,21 @@ def test_a_budget_is_alerted_of_at_each_share_that_is_set(
     assert subjects == [f"all max_hosts {percent}%" for percent in percents]
 
 
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [
+        ("max_hosts", "budget all: 9 of 10 hosts (max_hosts) used, which is 80 % or more"),
+        ("max_cost_per_day", "budget all: 9.00 of 10.00 (max_cost_per_day) used, which is 80 % or more"),
+    ],
+)  # fmt: skip
+def test_hosts_are_counted_as_hosts_and_not_as_money(run: Run, bound: str, text: str) -> None:
+    use = BudgetUse(budget="all", bound=bound, used=Decimal(9), limit=Decimal(10))
+
+    (one,) = conditions(look_at(run, standing={"p1": StandingReport(budgets=(use,))}))
+
+    assert one.text == text
+
+
 def test_of_several_provisioners_the_fuller_look_at_a_budget_counts(run: Run) -> None:
     standing = {"p1": budget("5", "10"), "p2": budget("9", "10"), "p3": budget("1", "10")}
 

@@ -114,6 +114,19 @@ def test_jobs_are_submitted_and_shown_with_their_project(tmp_path: Path) -> None
     ]
 
 
+def test_a_job_is_refused_whose_requirement_no_session_could_read(tmp_path: Path) -> None:
+    batch = tmp_path / "batch.json"
+    run = CliRunner()
+
+    result = run.invoke(
+        app, ["scheduler", "fake", "submit", str(batch), "--resreq", "rusage[mem=16GB"]
+    )
+
+    assert isinstance(result.exception, InputError)
+    assert "--resreq: column 16: expected" in str(result.exception)
+    assert not batch.exists()
+
+
 def _examples(
     command: object, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], str]]:
