@@ -83,6 +83,7 @@ def test_an_intent_says_all_that_will_be_asked_and_why() -> None:
                 "jobs": ("101", "102"),
                 "demand_position": 7,
                 "hold": HOUR,
+                "project": None,
             },
         )
     ]
