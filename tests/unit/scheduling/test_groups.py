@@ -254,7 +254,8 @@ def test_a_result_may_be_read_first_when_only_the_position_has_gone_on() -> None
 
 
 def test_jobs_that_come_and_go_while_nobody_reads_are_not_remembered() -> None:
-    scheduler = Scheduler(full(4, settings=STRICT))
+    after = full(4, settings=STRICT)
+    scheduler = Scheduler(after)
     for number in range(100, 2_700):
         kept = scheduler.snapshot.pending[:4]
         after = gone_on(scheduler, pending=(*kept, waiting(number)))
