@@ -145,11 +145,14 @@ def _job_with_reasons(path: str, *results: Line) -> str | None:
         return None
     place = int(path.removeprefix("reason_sets[").partition("]")[0])
     for result in results:
-        if place < len(result["reason_sets"]):
-            number = result["reason_sets"][place]["id"]
-            for line in result["pending"]:
-                if line["reasons"] == number:
-                    return str(line["job"])
+        try:
+            if place < len(result["reason_sets"]):
+                number = result["reason_sets"][place]["id"]
+                for line in result["pending"]:
+                    if line["reasons"] == number:
+                        return str(line["job"])
+        except (KeyError, TypeError):
+            continue  # what was recorded need not be a result
     return None
 
 

@@ -20,6 +20,7 @@ from xce.domain.formats.delta import (
 from xce.domain.formats.rest import Observations, Supply
 from xce.domain.formats.sameness import is_same
 from xce.domain.formats.snapshot import Snapshot
+from xce.replay import line_checks
 
 #: Fields of a supply that are written always.
 _ALWAYS: Final = frozenset({"position", "now"})
@@ -104,7 +105,7 @@ class Views:
             self._view = unchecked(self._view, delta, problems)
             if problems:
                 raise InputError(source, problems)
-        self._fields.update(line["supply"])
+        self._fields.update(line_checks.document(line["supply"], "supply"))
         supply = Supply.from_json(json.dumps(self._fields), source)
         if "observations" in line:
             text = json.dumps(line["observations"])

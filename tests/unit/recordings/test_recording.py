@@ -145,6 +145,17 @@ def test_the_first_difference_is_named_with_session_job_and_field() -> None:
     assert (found.recorded, found.found) == ('"held"', '"no_resource"')
 
 
+@pytest.mark.parametrize("sets", [[{}], [7], [{"id": []}], 7, None])
+def test_reasons_that_are_none_differ_from_those_of_now(sets: object) -> None:
+    lines = recorded(5)
+    result = json.loads(lines[1])["result"] | {"reason_sets": sets}
+
+    found = verify([lines[0], changed(lines[1], result=result)], "x").mismatch
+
+    assert found is not None
+    assert found.path.startswith("reason_sets")
+
+
 def test_a_job_that_is_missing_in_the_recording_is_named() -> None:
     lines = recorded(5)
     document = json.loads(lines[1])
@@ -180,6 +191,10 @@ DAMAGES: list[tuple[Damage, str]] = [
     (lambda lines: [changed(lines[0], at="yesterday")], "no time with a zone"),
     (lambda lines: [changed(lines[0], at="0001-01-01T00:00:00+14:00")], "no time with a zone"),
     (lambda lines: [changed(lines[0], config=[])], "config: wanted an object"),
+    (
+        lambda lines: [lines[0], '{"kind":"seen","begins":true,"supply":"ab"}\n'],
+        "supply: wanted an object",
+    ),
     (lambda lines: [lines[0], event_line("x")], "event: wanted an object"),
     (lambda lines: [lines[0], event_line({"position": "1"})], "event.position: wanted a number"),
     (lambda lines: [lines[0], event_line({"position": 1})], "missing or wrong: 'at'"),
