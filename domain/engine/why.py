@@ -110,9 +110,13 @@ def add_supply(found: Why, catalog: Catalog, now: datetime) -> None:
 
 
 def add_holds(found: Why, holds: Iterable[Decision]) -> None:
-    """Add why nothing more is asked for the job, as the newest rounds of the policy said."""
-    if found.state == "pending":
-        found.held = [hold.reason for hold in holds if found.job in hold.jobs]
+    """Add why nothing more is asked for the job, as the newest rounds of the policy said; its supply is to be there already."""
+    if found.state != "pending":
+        return
+    found.held = [hold.reason for hold in holds if found.job in hold.jobs]
+    under_way = found.in_flight or any(one["state"] in set(OPEN) for one in found.requests)
+    if found.held and not under_way:
+        found.expected_at = None  # it was of an ask that is not made
 
 
 # ------------------------------------------------------------------- for people

@@ -3,9 +3,10 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Annotated, Any, Self, cast
 
 from pydantic import (
@@ -248,6 +249,10 @@ def _problem(item: Any) -> Problem:
         message = "unknown field"
     elif kind == "missing":
         message = "required field is missing"
+    elif kind == "union_tag_not_found":
+        message = f"{_bare(item['ctx']['discriminator'])}: required field is missing"
+    elif kind == "union_tag_invalid":
+        message = _unknown_tag(item["ctx"])
     elif kind != "value_error":
         message = f"{message}, found {_shown(item.get('input'))}"
     if loc and loc[-1] == "[key]":  # a name in an object is wrong, not the value under it
@@ -256,6 +261,18 @@ def _problem(item: Any) -> Problem:
     if len(message) > _MESSAGE_MAX:
         message = f"{message[: _MESSAGE_MAX // 2]} ... {message[-_MESSAGE_MAX // 2 :]}"
     return Problem(message, path_of(loc))
+
+
+def _unknown_tag(context: Mapping[str, Any]) -> str:
+    """Return the message for a field that says which of several objects is meant, and says none of them."""
+    tag, known = str(context["tag"]), _bare(context["expected_tags"]).split(", ")
+    near = get_close_matches(tag, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"wanted one of {', '.join(known)}"
+    return f"{_bare(context['discriminator'])}: {_shown(tag)} is unknown; {hint}"
+
+
+def _bare(quoted: object) -> str:
+    return str(quoted).replace("'", "")
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
-from xce.domain.engine.why import Why, add_running, add_session, add_supply, lines_of
+from xce.domain.engine.why import Why, add_holds, add_running, add_session, add_supply, lines_of
+from xce.domain.formats.policy import DecisionKind
 from xce.domain.scheduling.session import run_session
 from xce.replay.history import RequestUse
 from xce.replay.prompt.answers import Answer, clock, stamp
@@ -26,6 +27,8 @@ def why(job: str, play: Play) -> Answer:
     found.requests = [_request(one, play) for one in history.requests.values() if job in one.jobs]
     if waits:
         add_supply(found, world.projections.catalog.view(play.now), play.now)
+        held = (one for one in play.seen.decisions if one.kind is DecisionKind.HOLD)
+        add_holds(found, held)
     lines = list(lines_of(found, clock))
     if found.state == "unknown":
         found.state = _state(job, play, waits=waits)

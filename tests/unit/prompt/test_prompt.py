@@ -169,6 +169,16 @@ def test_why_tells_the_chain_from_the_reason_to_the_host_that_is_expected() -> N
     assert any(line.startswith("  expected at 2026-03-01 10:") for line in lines)
 
 
+def test_why_tells_what_the_policy_holds_back() -> None:
+    talk = Talk("set policy freeze true", "run until 3min", "step")
+
+    lines = talk.ask("why a2").splitlines()
+
+    assert lines[-1] == "  nothing has been asked for it yet"
+    assert lines[-2].startswith("  held: ")
+    assert "the settings freeze provisioning" in lines[-2]
+
+
 def test_why_knows_jobs_that_no_session_tells_of() -> None:
     talk = Talk("step")
 

@@ -142,6 +142,22 @@ def test_a_scenario_in_the_place_of_a_configuration_is_told_apart_and_the_other_
         read_scenario(b"cluster: {}\nuntil: 2h", "s")
 
 
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        ("do: unfreze", "timeline[0]: do: 'unfreze' is unknown; did you mean unfreeze?"),
+        ("do: 7up", "timeline[0]: do: '7up' is unknown; wanted one of set-template, set-behaviour, "),
+        ("why: no act", "timeline[0]: do: required field is missing"),
+    ],
+)  # fmt: skip
+def test_an_act_that_is_not_known_is_said_in_our_words(act: str, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_scenario(f"name: a\ntimeline:\n  - {{at: 1min, {act}}}\n".encode(), "s.yaml")
+
+    assert any(says in line for line in caught.value.lines()), caught.value.lines()
+    assert "found an object" not in str(caught.value)
+
+
 def test_a_time_needs_no_quotes() -> None:
     config = read("cluster: {}\ndriver: {time_zero: 2013-01-01T00:00:00Z}")
 
