@@ -159,9 +159,9 @@ class KeptResult:
         for stretch in found.waiting:
             failures.update(dict.fromkeys(stretch.places, stretch.failure))
         return [
-            (place.job, place.group.job_class, failures[place])
+            (place.job, place.group.job_class, failure)
             for place in self._queue.places
-            if place.group is not None and place in failures
+            if place.group is not None and (failure := failures.get(place)) is not None
         ]
 
     def _written(
@@ -191,7 +191,10 @@ class KeptResult:
         recorder = Trace(core)
         recorder.started(result.allocations)
         recorder.waiting(waiting)
-        recorder.catalog(result.demand, {}, [job for job, _, _ in waiting])
+        if impossible:
+            recorder.catalog(result.demand, {}, [job for job, _, _ in waiting])
+        else:
+            recorder.not_counted(result.demand.not_counted)
         return result.model_copy(update={"trace": recorder.lines})
 
     def _result(

@@ -9,8 +9,15 @@ from typing import Final
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import Share
+from xce.domain.cluster.requests import Amounts
 from xce.domain.cluster.state import State
-from xce.domain.formats.session_result import Allocation, Demand, Provisioning, ReasonKind
+from xce.domain.formats.session_result import (
+    Allocation,
+    Demand,
+    JobWhy,
+    Provisioning,
+    ReasonKind,
+)
 from xce.domain.formats.snapshot import HostState, PendingJob
 from xce.domain.scheduling.attempt import Attempt, Context
 from xce.domain.scheduling.classes import JobClass, Part
@@ -43,11 +50,18 @@ class Trace:
     def waiting(self, waiting: Iterable[tuple[PendingJob, JobClass, Failure]]) -> None:
         """Describe the jobs that wait: what stopped them, and on which hosts."""
         texts: dict[Failure, list[str]] = {}
+        lines = self._lines
+        last: Failure | None = None
+        said: list[str] = []
         for job, job_class, failure in waiting:
-            known = texts.get(failure)
-            if known is None:
-                known = texts[failure] = self._texts(job_class, failure)
-            self._lines += [f"job {job.id}: {text}" for text in known]
+            if failure is not last:
+                known = texts.get(failure)
+                if known is None:
+                    known = texts[failure] = self._texts(job_class, failure)
+                last, said = failure, known
+            name = job.id
+            for text in said:
+                lines.append(f"job {name}: {text}")
 
     def _texts(self, job_class: JobClass, failure: Failure) -> list[str]:
         texts: list[str] = []
@@ -84,6 +98,10 @@ class Trace:
             if not (given.templates or given.countable or given.in_flight):
                 self._lines.append(f"job {job.id}: has a place behind the jobs before it")
 
+    def not_counted(self, whys: Iterable[JobWhy]) -> None:
+        """Describe what ``catalog`` says where no job is counted: ``whys`` is all that there is to say, in job order."""
+        self._lines += [f"job {each.job}: not provisionable: {each.why}" for each in whys]
+
     def _part(self, job: JobClass, part: Part, tasks: int) -> list[str]:
         """Return the first thing that stops a part on every class of hosts."""
         key = (part, tasks)
@@ -97,7 +115,7 @@ class Trace:
         bucket = request.largest_bucket(tasks)
         amounts = request.bucket(bucket, first=True)
         wanted = ", ".join(f"{amount} {name}" for name, amount in amounts) or "nothing"
-        stops = self._stops(part, lambda place: self._short(job, part, place, bucket, tasks))
+        stops = self._stops(part, lambda place: self._short(job, part, place, amounts, tasks))
         return [f"wants {wanted} on a host for {_tasks(bucket)} of {tasks}", *stops]
 
     def _unselected(self, part: Part) -> list[str]:
@@ -134,16 +152,16 @@ class Trace:
             return "is not what select asks for"
         return "must go before the job would end"
 
-    def _short(self, job: JobClass, part: Part, place: int, bucket: int, tasks: int) -> str:
-        """Return the first thing that stops the largest bucket on a host that matches."""
+    def _short(self, job: JobClass, part: Part, place: int, amounts: Amounts, tasks: int) -> str:
+        """Return the first thing that stops the largest bucket, which takes ``amounts``, on a host that matches."""
         core = self._core
         if place in (core.busy if part.is_exclusive else core.shut):
             return "has a job that cannot share it"
-        amounts = part.request.bucket(bucket, first=True)
         for name, amount in amounts:
             if core.column(name)[place] < amount:
                 return f"short of {name}"
         attempt = Attempt(part, tasks, Context(job))
+        bucket = part.request.largest_bucket(tasks)
         fixed = part.fixed_shared(tasks)
         limits: list[str] = []
         taken = fixed.copy()
