@@ -13,15 +13,24 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tests.stories import AWS, Story
+from tests.stories import Story
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
 from xce.domain.alerts.alert import Alert, AlertKind
 from xce.domain.alerts.webhook import Outcome, Webhook
 from xce.domain.events.base import Aggregate
 from xce.domain.events.document import document_of
-from xce.domain.formats.provider import Billing, Kind, ProviderDescription, ResourceOffer
+from xce.domain.formats.provider import (
+    Billing,
+    Kind,
+    ProviderDescription,
+    ResourceOffer,
+    TemplateOffer,
+)
+from xce.domain.provisioning.configuration import Configuration
 from xce.domain.provisioning.decision import Decision, Deed
+from xce.domain.provisioning.drain import AtDeadline, Drain
+from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
@@ -30,12 +39,14 @@ from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.receipt import Receipt
 from xce.domain.provisioning.refusals import Refusals
 from xce.domain.provisioning.request import Request, RequestState
+from xce.domain.provisioning.site import Site
 from xce.domain.sharing.elastic_resource import ElasticResource
 from xce.projections.all import Projections
 from xce.projections.document import document_of as document_of_projections
 
 AT = datetime(2026, 3, 2, 10, tzinfo=UTC)
 TERM = timedelta(seconds=30)
+C4 = TemplateOffer(template_id="c4", max_number=4, provides={"slots": 4, "mem": 16})
 
 
 def tell(log: StoredLog) -> None:
@@ -45,7 +56,7 @@ def tell(log: StoredLog) -> None:
     fact: Any = {"at": AT, "by": "provisioner/p9", "epoch": 1}
 
     description = ProviderDescription(
-        name="cloud", kinds=("host", "countable"), capacity=9, templates=AWS.templates,
+        name="cloud", kinds=("host", "countable"), capacity=9, templates=(C4,),
         resources=(ResourceOffer(name="tok", capacity=9),),
     )  # fmt: skip
     provider = Provider.describe_first(description=description, **stamp)
@@ -83,6 +94,7 @@ def tell(log: StoredLog) -> None:
     tokens = _ask("R11", Kind.COUNTABLE, "tok", 5, fact)
     tokens.grant_amount(grant_id="G10", amount=5, **fact)
     tokens.close(outcome=RequestState.COMPLETE, why="all came", **fact)
+    tokens.settle(why="nothing more will come", **fact)
     resource = ElasticResource.declare(
         resource="tok", owned=2, provider="cloud", max_borrow=8, step=1, **stamp
     )
@@ -91,11 +103,14 @@ def tell(log: StoredLog) -> None:
     resource.change_settings(
         provider="cloud", max_borrow=9, step=2, idle_return_after=timedelta(minutes=5), **stamp
     )
+    resource.lose_part(grant_id="G10", amount=1, **stamp)
     resource.lose_grant(grant_id="G10", **stamp)
     grant = Grant.grant(
         grant="G10", request_id="R11", provider="cloud", resource="tok", amount=5, hold_until=None,
         expires_at=AT + timedelta(hours=8), price_per_hour=None, **fact,
     )  # fmt: skip
+    grant.extend(expires_at=AT + timedelta(hours=9), **fact)
+    grant.lose_part(amount=1, why="the lender lists less of it", **fact)
     grant.lose(why="expired", **fact)
     log.append([tokens, resource, grant], fences={"lease:cloud": 1})
 
@@ -137,10 +152,56 @@ def tell(log: StoredLog) -> None:
     webhook.tell(position=41, outcome=Outcome.REFUSED, why="answered 422", **stamp)
     log.append([alert, webhook])
 
+    log.append([lent_back(fact), *drained(stamp)])
+    site = Site.freeze_first(why="power cut", **stamp)
+    site.unfreeze(why="power is back", **stamp)
+    provider.learn(template="c4", total={"slots": 4, "mem": 15}, host="h11", **stamp)
+    configuration = Configuration.change_first(
+        daemon="provisioner", digest="ab" * 32, changes=["policy.step: 1 to 2"], **stamp
+    )
+    evidence = Evidence.keep(
+        evidence="E1", provider="cloud", call="request", subject="request:R10", arguments=("-f", "in.json"), exit_code=1,
+        milliseconds=840, digest="cd" * 32, output="{}", log="no capacity", step="whole", killed="", **fact,
+    )  # fmt: skip
+    log.append([site, provider, configuration, evidence])
+
     lease.release(epoch=1, **stamp)
     lease.regrant(holder="p9", epoch=2, term=TERM, **stamp)
     lease.lapse(epoch=2, **stamp)
     log.append([lease])
+
+
+def lent_back(fact: Any) -> Grant:
+    """Return a grant of which the lender has a part back."""
+    grant = Grant.grant(
+        grant="G11", request_id="R11", provider="cloud", resource="tok", amount=5, hold_until=None,
+        expires_at=None, price_per_hour=None, **fact,
+    )  # fmt: skip
+    grant.start_return(return_id="X11", amount=2, **fact)
+    grant.accept_return(return_id="X11", provider_return_id="back-11", **fact)
+    grant.confirm_return(return_id="X11", **fact)
+    return grant
+
+
+def drained(stamp: Any) -> tuple[Drain, ...]:
+    """Return drains of hosts: emptied, filled again and ended; taken by a job; past its deadline and called off."""
+
+    def ask(host: str, *, yields: bool) -> Drain:
+        return Drain.ask(
+            host=host, instance=None, why="new kernel", yields=yields, deadline=AT,
+            at_deadline=AtDeadline.WAIT, **stamp,
+        )  # fmt: skip
+
+    ended = ask("h1", yields=False)
+    ended.look(jobs=[], **stamp)
+    ended.look(jobs=["7"], **stamp)
+    ended.end(why="it left", **stamp)
+    taken = ask("h2", yields=True)
+    taken.look(jobs=["8"], **stamp)
+    late = ask("h3", yields=False)
+    late.look(jobs=["9"], **stamp)
+    late.cancel(why="no new kernel", **stamp)
+    return ended, taken, late
 
 
 def _ask(name: str, kind: Kind, item: str, amount: int, fact: Any) -> Request:

@@ -132,3 +132,10 @@ def test_the_first_golden_log_has_every_event_of_its_time() -> None:
         topics = {row.topic for row in log.recorder.rows()}
     assert len(topics) == 47
     assert topics <= EVENTS.names()
+
+
+def test_the_newest_golden_log_has_every_event_of_this_release() -> None:
+    """Else write the next one: ``python -m tests.golden tests/data/logs/NNNN``."""
+    with open_log(LOGS[-1], read_only=True) as log:
+        topics = {row.topic for row in log.recorder.rows()}
+    assert topics >= {event.TOPIC for event in EVENTS.event_classes()}
