@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from xce.domain.engine.commands import RecordJoin
 from xce.domain.formats.building import built
 from xce.domain.formats.delta import Changes, Collected
 from xce.domain.formats.session_result import Allocation, PlacedOn
@@ -125,18 +126,25 @@ class SimulatedCluster:
         return min((at for at in times if at > now), default=None)
 
     # ------------------------------------------------------------------- hosts
-    def join(self, instance: str, host: Host) -> None:
-        """Add a host that reported; ``host.instance`` names its instance."""
-        assert host.instance == instance
-        assert host.name not in self._own_jobs, f"{host.name} is an own host"
-        if host.name in self._provisioned:
+    def join(self, join: RecordJoin, now: datetime) -> None:
+        """Add the host that a join tells of."""
+        assert join.host not in self._own_jobs, f"{join.host} is an own host"
+        if join.host in self._provisioned:
             # A new machine under the name of one that is gone.
-            old = self._provisioned[host.name].host
+            old = self._provisioned[join.host].host
             assert old.instance is not None, "a provider created it"
             self.remove(old.instance)
+        host = Host(
+            name=join.host,
+            attributes=dict(join.attributes),
+            total=dict(join.total),
+            instance=join.instance,
+            booted_at=join.booted_at,
+            idle_since=now,
+        )
         self._provisioned[host.name] = _Provisioned(host)
         self._host_changes.add(host)
-        self._name_of[instance] = host.name
+        self._name_of[join.instance] = host.name
         self._hosts = None
 
     def set_state(self, instance: str, state: HostState) -> None:

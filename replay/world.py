@@ -14,13 +14,12 @@ from xce.domain.engine.commands import (
     Command,
     DeclareShared,
     DescribeProvider,
-    RecordJoin,
     ReportBookings,
     TakeLease,
 )
 from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.policy import Decision, DecisionKind, Inventory
-from xce.domain.formats.snapshot import Host, HostState
+from xce.domain.formats.snapshot import HostState
 from xce.domain.policy.renewal import renewal_due
 from xce.domain.ports import EventLog
 from xce.domain.provisioning.drain import AtDeadline, Drain
@@ -470,7 +469,7 @@ class World:
         if self._up_at is not None:
             return
         for join in self.shell.take_joins():
-            self.cluster.join(join.instance, _host_of(join, self.now))
+            self.cluster.join(join, self.now)
             self._timetable.wake_soon()
 
     # -------------------------------------------------------------------- life
@@ -495,17 +494,6 @@ class World:
         self._list_all()
         self._timetable.poll_soon()
         self._timetable.wake_soon()
-
-
-def _host_of(join: RecordJoin, now: datetime) -> Host:
-    return Host(
-        name=join.host,
-        attributes=dict(join.attributes),
-        total=dict(join.total),
-        instance=join.instance,
-        booted_at=join.booted_at,
-        idle_since=now,
-    )
 
 
 def _name(aggregate_id: str) -> str:
