@@ -24,12 +24,15 @@ TOGETHER: Final = 50
 @contextmanager
 def quiet() -> Generator[None]:
     """Keep the daemons' log lines to themselves: a run makes thousands, and its faults are all on purpose."""
-    before = structlog.get_config()
+    before = structlog.get_config() if structlog.is_configured() else None
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(CRITICAL))
     try:
         yield
     finally:
-        structlog.configure(**before)
+        if before is None:
+            structlog.reset_defaults()
+        else:
+            structlog.configure(**before)
 
 
 def run_seed(seed: int, only: Collection[str] | None = None) -> Outcome:

@@ -18,12 +18,6 @@ from xce.adapters.controller.service import ControllerService
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.formats.controller_config import ControllerConfig
 
-# What a service in this process logs must not get among what a command under test prints: it goes to the real stderr.
-structlog.configure(
-    wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-    logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__),
-)
-
 #: Tokens are made up, and equal in all tests.
 TOKENS = {role: f"xce_token-of-the-{role}" for role in Role}
 NAMES = {role: f"{role}-1" for role in Role}
@@ -73,8 +67,32 @@ def config_of(folder: Path, **changes: Any) -> ControllerConfig:
 
 
 @contextmanager
+def logs_apart() -> Generator[None]:
+    """Have what a service in this process logs go to the real stderr, and not among what a command under test prints.
+
+    A test that has said how to log is left alone.
+    """
+    if structlog.is_configured():
+        yield
+        return
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__),
+    )
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+
+
+@contextmanager
 def running(folder: Path, **changes: Any) -> Generator[Running]:
     """Run a service until the block ends; it must stop by itself then."""
+    with logs_apart():
+        yield from _running(folder, changes)
+
+
+def _running(folder: Path, changes: dict[str, Any]) -> Generator[Running]:
     service = ControllerService(config_of(folder, **changes))
     failure: list[BaseException] = []
 

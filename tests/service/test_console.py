@@ -17,9 +17,8 @@ from xce.domain.errors import PermanentError
 
 @pytest.fixture(autouse=True)
 def logging_as_before() -> Iterator[None]:
-    before = structlog.get_config()
     yield
-    structlog.configure(**before)
+    structlog.reset_defaults()
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ import structlog
 @pytest.fixture(autouse=True)
 def all_that_is_said() -> Iterator[None]:
     """Let every line through for a test."""
-    before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET))
     yield
-    structlog.configure(**before)
+    structlog.reset_defaults()
