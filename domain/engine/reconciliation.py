@@ -7,7 +7,7 @@ the tag of a request of ours is taken over at once. Sightings are a memory of th
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from xce.domain.engine.accounting import is_name
@@ -44,6 +44,8 @@ from xce.domain.provisioning.orphan import OrphanKind
 
 #: Listings that must agree before something unowned is reported, or something missing is lost.
 AGREE: Final = 2
+#: A machine that was launched so long before an ask, by the provider's clock, may be of it: clocks differ, and many tell whole seconds.
+_CLOCKS_APART: Final = timedelta(minutes=1)
 _NO_ORPHANS: Final[Mapping[str, str | None]] = {}
 
 
@@ -261,7 +263,7 @@ def _may_be_of(one: Holding, entry: RequestEntry) -> bool:
         return False
     if one.item is not None and one.item not in (entry.template, entry.resource):
         return False
-    return one.launched_at is None or one.launched_at >= entry.asked_at
+    return one.launched_at is None or one.launched_at >= entry.asked_at - _CLOCKS_APART
 
 
 def _brought(found: list[Holding], status: RequestStatus, why: str = "") -> StatusAnswer:

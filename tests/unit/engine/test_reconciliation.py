@@ -153,6 +153,19 @@ def test_where_something_without_a_tag_may_be_of_the_ask_nothing_is_concluded() 
     ]
 
 
+def test_a_provider_that_tells_whole_seconds_or_whose_clock_is_behind_may_have_made_it_all_the_same() -> (
+    None
+):
+    asked = Inventory(requests=(request(age=HOUR),))
+    for behind in (timedelta(seconds=0.7), timedelta(seconds=30)):
+        made = (replace(machine("m1"), launched_at=NOW - HOUR - behind),)
+
+        first, second = follows(asked, made, made)
+
+        assert first == []
+        assert [type(c) for c in commands(second)] == [ReportOrphan]
+
+
 def test_a_late_machine_of_a_request_that_was_given_up_is_taken_over_at_once() -> None:
     """F05."""
     given_up = Inventory(requests=(request(RequestState.TIMED_OUT),))
