@@ -1,8 +1,6 @@
 """``xce session FILE``: one scheduling session over a snapshot file."""
 
-import gc
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from xce.adapters import collector
 from xce.adapters.allocators import allocators_for
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell
@@ -58,24 +57,12 @@ def session(text: str | bytes, source: str, *, trace: bool = False) -> SessionRe
         AllocatorError: an allocator that a job names cannot be used.
         InputError: the text is no snapshot, or a requirement in it cannot be read; the source is ``source``.
     """
-    with _no_collection():
+    with collector.paused():
         snapshot = Snapshot.from_json(text, source)
         try:
             return run_session(snapshot, trace=trace, allocators=allocators_for(snapshot))
         except InputError as error:
             raise InputError(source, error.problems) from None
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Let Python look for no cycles meanwhile: a session makes none, and a large one is all objects that stay."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def expanded(result: SessionResult) -> SessionResult:

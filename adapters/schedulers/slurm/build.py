@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from xce.adapters.schedulers.slurm import collector
+from xce.adapters import collector
 from xce.adapters.schedulers.slurm.explained import Explained
 from xce.adapters.schedulers.slurm.facts import JobFact, PartitionFact, Readings, newest
 from xce.adapters.schedulers.slurm.hosts import Hosts

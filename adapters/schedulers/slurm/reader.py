@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 
 from pydantic_core import from_json
 
-from xce.adapters.schedulers.slurm import collector, read_jobs, read_nodes, read_rules
+from xce.adapters import collector
+from xce.adapters.schedulers.slurm import read_jobs, read_nodes, read_rules
 from xce.adapters.schedulers.slurm.commands import Run
 from xce.adapters.schedulers.slurm.facts import (
     AssociationFact,
