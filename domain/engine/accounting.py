@@ -6,12 +6,15 @@ failed. A machine still starting is supply in flight through its request; when t
 record and a limit of its own.
 
 A provider may say anything. What cannot be a fact (an id that no event can hold, something that another request brought) is
-passed over, so that it keeps nothing else out of the books.
+passed over, so that it keeps nothing else out of the books; what then nobody owns is an orphan. Many who lend machines of their own
+lend the same one again, under the same id: once the earlier one is on its way back, or gone, it is another one.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,14 +30,32 @@ from xce.domain.ports import (
     RequestStatus,
     StatusAnswer,
 )
+from xce.domain.provisioning.grant import LIVE as LENT
 from xce.domain.provisioning.grant import Grant
-from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.instance import GONE, Instance, InstanceState
 from xce.domain.provisioning.request import CLOSED, GIVEN_UP, Request
 from xce.domain.sharing.elastic_resource import ElasticResource
 
 NOT_SAID = "the provider did not say why"
 
 _NAME: Final = TypeAdapter[str](Name)
+#: How the name begins that stands for an id which no record can hold.
+_STAND_IN: Final = "unrecordable-"
+#: States in which a machine of this id that is brought anew is another one.
+_OVER: Final = GONE | {InstanceState.RETURNING}
+
+
+@dataclass(slots=True)
+class Passed:
+    """What was passed over in an answer.
+
+    Attributes:
+        why: for people, why it was.
+        unowned: what no record owns, by the name to report it under: for people, what it is.
+    """
+
+    why: list[str] = field(default_factory=list[str])
+    unowned: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def record_status(
@@ -43,7 +64,8 @@ def record_status(
     resource: ElasticResource | None,
     *,
     billing: Billing,
-    is_recorded: Callable[[str], bool],
+    record_of: Callable[[str], Instance | Grant | None],
+    passed: Passed,
     at: datetime,
     by: str,
     epoch: int,
@@ -55,7 +77,8 @@ def record_status(
         answer: what the provider says of it.
         resource: the elastic resource, for a countable request.
         billing: how the provider bills, for new instances.
-        is_recorded: whether we have a record of an instance or grant of this name.
+        record_of: our record of an instance or grant of this name.
+        passed: gets what was passed over, once all was yielded.
         at: now.
         by: who.
         epoch: lease epoch of the writer.
@@ -64,49 +87,91 @@ def record_status(
         RejectedError: the answer contradicts what was recorded (a grant of another amount or resource).
     """
     ended = answer.status is not RequestStatus.RUNNING
-    passed_over: list[str] = []
     if request.kind is Kind.HOST:
         for machine in answer.machines:
             if machine.result is MachineResult.EXECUTING and not ended:
                 continue
-            if _is_new(request, machine.machine, request.instance_of, is_recorded, passed_over):
+            if machine.machine in request.instance_of:
+                continue
+            name = _name_for(request, machine.machine, record_of, passed)
+            if name is not None:
                 yield from _record_machine(
-                    request, machine, billing=billing, at=at, by=by, epoch=epoch
+                    request, machine, name, billing=billing, at=at, by=by, epoch=epoch
                 )
     else:
         assert resource is not None
         for grant in answer.grants:
             name = f"{request.provider}/{grant.grant}"
-            if name in request.amount_of or _is_new(
-                request, grant.grant, (), is_recorded, passed_over
-            ):
+            if name in request.amount_of or _is_new_grant(request, grant, record_of, passed):
                 yield from _record_grant(request, grant, resource, at=at, by=by, epoch=epoch)
     if ended:
-        why = cut("; ".join([answer.message or NOT_SAID, *passed_over]))
+        why = cut("; ".join([answer.message or NOT_SAID, *passed.why]))
         if request.state in GIVEN_UP:
             request.settle(why=why, at=at, by=by, epoch=epoch)
         else:
             end(request, why, at=at, by=by, epoch=epoch)
 
 
-def _is_new(
+def _name_for(
     request: Request,
-    theirs: str,
-    known: Container[str],
-    is_recorded: Callable[[str], bool],
-    passed_over: list[str],
+    machine: str,
+    record_of: Callable[[str], Instance | Grant | None],
+    passed: Passed,
+) -> str | None:
+    """Return our name for a machine that a request brought; None: it is passed over."""
+    name = f"{request.provider}/{machine}"
+    if not (is_name(machine) and is_name(name)):
+        _pass_over_unreadable(request, machine, "machine", passed)
+        return None
+    earlier = record_of(name)
+    if earlier is None:
+        return name
+    again = f"{name}~{request.name}"
+    if earlier.state in _OVER and record_of(again) is None and is_name(again):
+        return again
+    passed.why.append(f"{machine} was brought by another request")
+    if earlier.state in GONE:
+        passed.unowned[machine] = f"request {request.name} brought it, and an earlier one too"
+    return None
+
+
+def _is_new_grant(
+    request: Request,
+    grant: GrantReport,
+    record_of: Callable[[str], Instance | Grant | None],
+    passed: Passed,
 ) -> bool:
-    """Return whether something that a provider names can be recorded as brought by this request; else say why not."""
-    if theirs in known:
+    """Return whether a grant can be recorded as brought by this request; else say why not."""
+    name = f"{request.provider}/{grant.grant}"
+    if not (is_name(grant.grant) and is_name(name)):
+        _pass_over_unreadable(request, grant.grant, f"grant of {grant.amount}", passed)
         return False
-    name = f"{request.provider}/{theirs}"
-    if not (is_name(theirs) and is_name(name)):
-        passed_over.append(f"an id that cannot be recorded: {theirs[:80]!r}")
-    elif is_recorded(name):
-        passed_over.append(f"{theirs} was brought by another request")
-    else:
+    earlier = record_of(name)
+    if earlier is None:
         return True
+    passed.why.append(f"{grant.grant} was brought by another request")
+    if earlier.state not in LENT:
+        passed.unowned[grant.grant] = (
+            f"request {request.name} brought {grant.amount} of {grant.resource} as a grant that is over:"
+            " it cannot be booked a second time"
+        )
     return False
+
+
+def _pass_over_unreadable(request: Request, theirs: str, what: str, passed: Passed) -> None:
+    shown = f"an id that cannot be recorded: {theirs[:80]!r}"
+    passed.why.append(shown)
+    passed.unowned[stand_in(theirs)] = f"request {request.name} brought a {what} under {shown}"
+
+
+def stand_in(theirs: str) -> str:
+    """Return the name that stands for a provider's id which no record can hold, in reports to people."""
+    return f"{_STAND_IN}{sha256(theirs.encode(errors='replace')).hexdigest()[:16]}"
+
+
+def is_stand_in(theirs: str) -> bool:
+    """Return whether a name is one that stands for an id: it is no id of the provider's."""
+    return theirs.startswith(_STAND_IN)
 
 
 def is_name(text: str) -> bool:
@@ -135,9 +200,15 @@ def end(request: Request, why: str, *, at: datetime, by: str, epoch: int) -> Non
 
 
 def _record_machine(
-    request: Request, report: MachineReport, *, billing: Billing, at: datetime, by: str, epoch: int
+    request: Request,
+    report: MachineReport,
+    name: str,
+    *,
+    billing: Billing,
+    at: datetime,
+    by: str,
+    epoch: int,
 ) -> Iterator[Instance]:
-    name = f"{request.provider}/{report.machine}"
     instance = Instance.grant(
         instance=name,
         request_id=request.name,

@@ -45,12 +45,13 @@ from xce.domain.engine.commands import (
 from xce.domain.engine.workspace import Workspace
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
+from xce.domain.events.base import cut
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import LIVE, Grant
 from xce.domain.provisioning.instance import Instance
-from xce.domain.provisioning.orphan import Orphan
+from xce.domain.provisioning.orphan import Orphan, OrphanKind
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -217,22 +218,27 @@ def _record_status(
     if known.kind is Kind.COUNTABLE:
         resource = space.get(ElasticResource, ids.shared_id(known.item))
 
-    def is_recorded(name: str) -> bool:
+    def record_of(name: str) -> Instance | Grant | None:
         if known.kind is Kind.HOST:
-            return space.find(Instance, ids.instance_id(name)) is not None
-        return space.find(Grant, ids.grant_id(name)) is not None
+            return space.find(Instance, ids.instance_id(name))
+        return space.find(Grant, ids.grant_id(name))
 
+    passed = accounting.Passed()
     for new in accounting.record_status(
         known,
         command.answer,
         resource,
         billing=_description(space, known.provider).billing,
-        is_recorded=is_recorded,
+        record_of=record_of,
+        passed=passed,
         at=stamp.at,
         by=stamp.by,
         epoch=epoch,
     ):
         space.add(new)
+    for theirs, why in passed.unowned.items():
+        found = ReportOrphan(known.provider, theirs, OrphanKind.UNKNOWN_TO_US, known.name, cut(why))
+        orphan(space, found, stamp)
 
 
 # ----------------------------------------------------------------- instances

@@ -44,8 +44,15 @@ def instance_of(
         found = [
             one
             for one in all_of_them
-            if instance in (None, one.instance) and machine in (None, one.machine)
+            if machine in (None, one.machine)
+            and (instance in (None, one.instance) or _is_again(one, instance))
         ]
+        # A machine that was lent before under the same id, and whose earlier return is not confirmed yet, is the newer one.
+        newer = [one for one in found if one.host is None and _can_be(one, booted_at)]
+        if len(newer) == 1 and all(
+            one is newer[0] or _is_again(newer[0], one.instance) for one in found
+        ):
+            found = newer
         what = " and ".join(
             text
             for text in (
@@ -59,9 +66,7 @@ def instance_of(
         found = [
             one
             for one in all_of_them
-            if one.host is None
-            and one.name == host
-            and (one.not_before is None or booted_at >= one.not_before)
+            if one.host is None and one.name == host and _can_be(one, booted_at)
         ] or [one for one in all_of_them if one.host == host]
         what = f"host {host} booted at {booted_at.isoformat()}"
     if not found:
@@ -69,3 +74,17 @@ def instance_of(
     if len(found) > 1:
         raise RejectedError(f"{what} could be {' or '.join(one.instance for one in found)}")
     return found[0].instance
+
+
+def _can_be(one: Expected, booted_at: datetime) -> bool:
+    return one.not_before is None or booted_at >= one.not_before
+
+
+def _is_again(one: Expected, instance: str | None) -> bool:
+    """Return whether a host that calls itself by its provider and machine is an instance that was lent before under that id."""
+    return (
+        instance is not None
+        and one.machine is not None
+        and instance.endswith(f"/{one.machine}")
+        and one.instance.startswith(f"{instance}~")
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from xce.domain.engine.accounting import is_name
+from xce.domain.engine.accounting import is_name, is_stand_in, stand_in
 from xce.domain.engine.calls import GiveBackCall, Step, Steps
 from xce.domain.engine.commands import (
     CloseOrphan,
@@ -96,13 +96,16 @@ def reconcile(
         orphans: those that are open, by the provider's id: the id of the return under way, None: none is.
         asking: tags of asks that this process is at.
     """
+    listing = _with_stand_ins(listing)
     books = _Books.of(listing, inventory)
-    unowned = [one for one in listing.holdings if one.theirs not in books.owned]
+    owned = books.owned
+    unowned = [
+        one for one in listing.holdings if one.theirs not in owned or books.is_of_another(one)
+    ]
     adopted, strange = _by_tag(unowned, books.requests)
     seen = {
         one.theirs: sightings.unowned.get(one.theirs, 0) + 1
         for one in (*strange, *(one for ones in adopted.values() for one in ones))
-        if is_name(one.theirs)
     }
     missing = {
         theirs: sightings.missing.get(theirs, 0) + 1 for theirs in books.missing(listing, lifecycle)
@@ -131,6 +134,19 @@ def reconcile(
     return steps, Sightings(seen, missing, less, tuple(books.more(listing)), held)
 
 
+def _with_stand_ins(listing: Listing) -> Listing:
+    """Return a listing in which every id is one that a record can hold."""
+    if all(is_name(f"{listing.provider}/{one.theirs}") for one in listing.holdings):
+        return listing
+    holdings = tuple(
+        one
+        if is_name(one.theirs) and is_name(f"{listing.provider}/{one.theirs}")
+        else replace(one, theirs=stand_in(one.theirs), name="")
+        for one in listing.holdings
+    )
+    return replace(listing, holdings=holdings)
+
+
 # ----------------------------------------------------------------------- books
 @dataclass(frozen=True, slots=True)
 class _Books:
@@ -144,11 +160,25 @@ class _Books:
     @classmethod
     def of(cls, listing: Listing, inventory: Inventory) -> "_Books":
         name = listing.provider
+        mine = [e for e in inventory.instances if e.provider == name]
+        # Of a machine that is there again, while its earlier return is not confirmed, the listing is about the newer one.
+        mine.sort(key=lambda e: (e.state is not InstanceState.RETURNING, e.granted_at))
         return cls(
-            {machine_of(e): e for e in inventory.instances if e.provider == name},
+            {machine_of(e): e for e in mine},
             {own_part(e.id, name): e for e in inventory.grants if e.provider == name},
             {e.id: e for e in inventory.requests if e.provider == name},
             frozenset(one.theirs for one in listing.holdings),
+        )
+
+    def is_of_another(self, one: Holding) -> bool:
+        """Return whether a machine is there again, for another request, while our return of it is not confirmed."""
+        entry = self.instances.get(one.theirs)
+        return (
+            entry is not None
+            and entry.state is InstanceState.RETURNING
+            and one.tag is not None
+            and one.tag != entry.request
+            and one.tag in self.requests
         )
 
     @property
@@ -200,10 +230,8 @@ def _by_tag(
     adopted: dict[str, list[Holding]] = {}
     strange: list[Holding] = []
     for one in unowned:
-        if not is_name(one.theirs):
-            continue
         request = requests.get(one.tag or "")
-        if request is not None and request.kind is one.kind:
+        if request is not None and request.kind is one.kind and not is_stand_in(one.theirs):
             adopted.setdefault(request.id, []).append(one)
         else:
             strange.append(one)
@@ -300,12 +328,17 @@ def _report(
             continue
         report = _orphan(provider, one)
         if one.theirs not in orphans:
-            if one.tag is not None and is_name(one.tag) and seen[one.theirs] == AGREE:
+            readable = not is_stand_in(one.theirs)
+            if readable and one.tag is not None and is_name(one.tag) and seen[one.theirs] == AGREE:
                 late = RecordStatus(one.tag, _brought([one], RequestStatus.RUNNING))
                 yield Step((late,), otherwise=(report,))
             else:
                 yield Step((report,))
-        elif lifecycle.orphans is OrphanRule.RETURN and one.kind is Kind.HOST:
+        elif (
+            lifecycle.orphans is OrphanRule.RETURN
+            and one.kind is Kind.HOST
+            and not is_stand_in(one.theirs)
+        ):
             return_id = orphans[one.theirs]
             commands: tuple[Command, ...] = ()
             if return_id is None:

@@ -177,7 +177,7 @@ def _joins(view: Snapshot, supply: Supply) -> Iterable[JoinReport]:
         return
     named = {host.id: host.expected_name for host in supply.catalog.in_flight.hosts}
     by_id = {entry.id: entry for entry in starting}
-    by_machine = _unique((entry.machine, entry) for entry in starting)
+    by_machine = _unique((name, entry) for entry in starting for name in _machine_names(entry))
     by_name = _unique((named.get(entry.id), entry) for entry in starting)
     known = {entry.host for entry in supply.inventory.instances if entry.state in _IN_CLUSTER}
     for host in view.hosts:
@@ -197,6 +197,14 @@ def _joins(view: Snapshot, supply: Supply) -> Iterable[JoinReport]:
             attributes=dict(host.attributes),
             total=dict(host.total),
         )
+
+
+def _machine_names(entry: InstanceEntry) -> tuple[str, ...]:
+    """Return the names by which a host may know itself: the provider's id, with and without its provider.
+
+    They are not our id where the machine was lent before under the same id.
+    """
+    return () if entry.machine is None else (entry.machine, f"{entry.provider}/{entry.machine}")
 
 
 def _unique(pairs: Iterable[tuple[str | None, InstanceEntry]]) -> dict[str, InstanceEntry]:
@@ -367,7 +375,7 @@ def orders(
 def departed(view: Snapshot, supply: Supply) -> list[str]:
     """Return the instances that hosts name and the inventory does not have: gone, or never ours."""
     known = {entry.id for entry in supply.inventory.instances}
-    machines = {entry.machine for entry in supply.inventory.instances}
+    machines = {name for entry in supply.inventory.instances for name in _machine_names(entry)}
     return [
         host.instance
         for host in view.hosts

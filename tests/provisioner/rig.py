@@ -124,9 +124,14 @@ class Site:
 
     def join(self, machine: str) -> None:
         """Let a machine report to the cluster."""
+        instance = next(
+            entry.id
+            for entry in reversed(self.inventory.instances)
+            if entry.machine == machine and entry.state is InstanceState.STARTING
+        )
         self.do(
             Role.SCHEDULER,
-            RecordJoin(f"cloud/{machine}", f"host-{machine}", self.clock.now(), {}, {}),
+            RecordJoin(instance, f"host-{machine}", self.clock.now(), {}, {}),
         )
 
     def idle(self) -> Idle:

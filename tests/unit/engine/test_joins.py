@@ -40,3 +40,30 @@ def test_a_machine_id_that_two_providers_use_is_not_guessed() -> None:
 
     with pytest.raises(RejectedError, match="aws/i-1 or gcp/i-1"):
         instance_of("x", NINE, None, "i-1", [OLD, other])
+
+
+AGAIN = Expected("aws/i-1~R7", "i-1", name="node-17", not_before=NINE + FIVE_MINUTES)
+
+
+def test_a_machine_that_is_lent_again_under_its_id_is_found_by_all_that_it_knows_of_itself() -> (
+    None
+):
+    late = NINE + 2 * FIVE_MINUTES
+
+    assert instance_of("node-17", late, "aws/i-1", None, [AGAIN]) == "aws/i-1~R7"
+    assert instance_of("node-17", late, None, "i-1", [AGAIN]) == "aws/i-1~R7"
+    assert instance_of("node-17", late, "aws/i-1~R7", "i-1", [AGAIN]) == "aws/i-1~R7"
+
+
+def test_while_its_earlier_return_is_not_confirmed_the_boot_time_tells_which_one_it_is() -> None:
+    late = NINE + 2 * FIVE_MINUTES
+
+    for instance, machine in (("aws/i-1", None), (None, "i-1"), ("aws/i-1", "i-1")):
+        assert instance_of("node-17", late, instance, machine, [OLD, AGAIN]) == "aws/i-1~R7"
+
+
+def test_another_provider_with_such_a_machine_is_still_not_guessed() -> None:
+    waited_for = Expected("gcp/i-1", "i-1")
+
+    with pytest.raises(RejectedError, match="aws/i-1 or gcp/i-1"):
+        instance_of("x", NINE, None, "i-1", [OLD, waited_for])
