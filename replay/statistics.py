@@ -29,6 +29,8 @@ from xce.domain.formats.simulation import (
 )
 from xce.domain.formats.snapshot import Host, Snapshot
 from xce.domain.scheduling.outcome import Outcome
+from xce.replay.happenings import Watcher
+from xce.replay.held_back import HeldBack
 from xce.replay.history import GrantUse, History, HostUse
 from xce.replay.needed import Needed
 from xce.replay.rounding import money, ratio, rounded
@@ -84,6 +86,11 @@ class Statistics:
         self._sessions = 0
         self._builder = TimelineBuilder()
         self._wait_points: list[tuple[datetime, int]] = []
+        self._held_back = HeldBack()
+
+    def watchers(self) -> tuple[Watcher, ...]:
+        """Return all that has to be told, for a world; of rounds only where there is somebody to ask."""
+        return (self, self._held_back) if self._config.providers else (self,)
 
     # --------------------------------------------------------- told by the driver
     def started(self, job: WorkloadJob, at: datetime) -> None:
@@ -194,6 +201,7 @@ class Statistics:
             shared=shared,
             requests=_requests(history),
             returns=_returns(history),
+            rounds=self._held_back.counts(),
             cost=None if None in costs else sum((c for c in costs if c is not None), Decimal(0)),
             log=LogEnd(position=log.position, digest=log.digest.hex()),
         )

@@ -16,14 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.exit_codes import NO
 from xce.adapters.cli.sim_run import jobs_of
-from xce.adapters.cli.visible import cell
+from xce.adapters.cli.visible import cell, visible
 from xce.adapters.comparison.folder import DOCUMENT, REPORT, TABLE, ResultFolder
 from xce.adapters.comparison.on_dask import on_dask
 from xce.adapters.comparison.policies import Policy, read_axis, read_policies
 from xce.adapters.comparison.processes import Failed, in_processes
 from xce.adapters.comparison.runs import Around, Run
-from xce.adapters.report.comparison import COLUMNS, render_comparison
+from xce.adapters.report.comparison import columns_of, render_comparison
 from xce.adapters.workloads import load_workload
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.comparison import Comparison, Figures, RunOutcome
@@ -75,6 +76,10 @@ def command(
             "--dask", metavar="ADDRESS", help="Run on the Dask cluster whose scheduler is there."
         ),
     ] = None,
+    expect: Annotated[
+        bool,
+        typer.Option("--expect", help="Exit 3 if a policy does not what its scenario expects."),
+    ] = False,
     as_json: terminal.JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:
@@ -107,12 +112,24 @@ def command(
     report = folder.write(REPORT, render_comparison(comparison))
     if as_json:
         terminal.write_json(comparison.to_json())
-        return
+    else:
+        _render(comparison, report)
+    if expect and any(run.figures.not_as_expected for run in comparison.runs):
+        raise typer.Exit(NO)
+
+
+def _render(comparison: Comparison, report: Path) -> None:
     for workload in comparison.workloads:
         _show(comparison, workload)
-    terminal.out.print(
-        f"report  {report}   (open it in a browser)", highlight=False, markup=False, soft_wrap=True
-    )
+    for run in comparison.runs:
+        for one in run.verdicts:
+            if not one.passed:
+                _say(f"NOT  {run.policy}: {one.expectation}; found: {one.found}")
+    _say(f"report  {report}   (open it in a browser)")
+
+
+def _say(line: str) -> None:
+    terminal.out.print(Text(visible(line)), highlight=False, soft_wrap=True)
 
 
 def plan(
@@ -260,7 +277,8 @@ def _show(comparison: Comparison, workload: str) -> None:
     """Print the table of one workload; the best of each column has a star."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column(cell(workload))
-    for column in COLUMNS:
+    columns = columns_of(comparison)
+    for column in columns:
         table.add_column(column.title, justify="right", no_wrap=True)
     best = {one.figure: one.policies for one in comparison.best if one.workload == workload}
     for run in comparison.runs:
@@ -273,7 +291,7 @@ def _show(comparison: Comparison, workload: str) -> None:
                         + (" *" if run.policy in best.get(column.figure, ()) else "  "),
                         "bold" if run.policy in best.get(column.figure, ()) else "",
                     )
-                    for column in COLUMNS
+                    for column in columns
                 ),
             )
     terminal.print_table(table)

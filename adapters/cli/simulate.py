@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -31,6 +32,9 @@ from xce.replay.recording import RecordingWriter
 from xce.replay.statistics import Statistics
 from xce.replay.workloads.workload import Workload, WorkloadJob
 from xce.replay.world import Watcher, World
+
+#: Reasons of one round that are shown; `--json` has all.
+_HOLDS_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ def simulate(
         for provider in config.providers
     }
     recorded = None if record is None else RecordedSessions(record, log)
-    watchers: tuple[Watcher, ...] = (statistics, starts)
+    watchers: tuple[Watcher, ...] = (*statistics.watchers(), starts)
     if recorded is not None:
         watchers = (*watchers, recorded)
     world = World(config, workload, log, providers, watchers=watchers, trace=trace)
@@ -173,6 +177,8 @@ def render(report: SimulationReport, console: Console) -> None:
         terminal.print_table(_shared_table(report), console)
     for line in _exchanges(report):
         say(line)
+    for line in _held_back(report):
+        say(Text(visible(line)))
     for left in report.templates:
         if left.still_there:
             say(f"  still there and paid at the end: {_hosts(left.still_there)} of {left.template}")
@@ -186,7 +192,10 @@ def _exchanges(report: SimulationReport) -> list[str]:
     """Return what was asked and what went back; tokens only where the cluster has any."""
     requests, returns = report.requests, report.returns
     if not requests.requests:
-        return ["requests: none"]
+        rounds = report.rounds
+        if rounds is None or rounds.wanting:
+            return ["requests: none"]
+        return ["requests: none; no job waited for anything that a provider offers"]
     outcomes = ", ".join(f"{count} {outcome}" for outcome, count in requests.by_outcome.items())
     asked = f"{requests.hosts_granted} of {_hosts(requests.hosts_asked)}"
     back = _hosts(returns.hosts_returned)
@@ -196,6 +205,24 @@ def _exchanges(report: SimulationReport) -> list[str]:
     return [
         f"requests: {requests.requests} ({outcomes}): {asked}",
         f"returns: {back}; {returns.refused} refused, {returns.open} open",
+    ]
+
+
+def _held_back(report: SimulationReport) -> list[str]:
+    """Return why something was not asked for, where nothing was, or jobs were left without it."""
+    rounds = report.rounds
+    if rounds is None or rounds.held_at is None:
+        return []
+    if report.requests.requests and not report.jobs.not_ended:
+        return []
+    return [
+        f"asks held back in {rounds.holding} of {rounds.rounds} rounds, at last {rounds.held_at:%Y-%m-%d %H:%M:%S} UTC:",
+        *(f"  {group.why} ({_some(group.jobs)})" for group in rounds.held[:_HOLDS_SHOWN]),
+        *(
+            [f"  and {len(rounds.held) - _HOLDS_SHOWN} more"]
+            if len(rounds.held) > _HOLDS_SHOWN
+            else []
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from importlib.metadata import version
 
@@ -10,15 +10,19 @@ from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.store.verify import verify
 from xce.domain.formats.comparison import RunOutcome, Setting
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.expectations import Expectation
 from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.licence_server import LicenceServerConfig
-from xce.domain.formats.scenario import Scenario
+from xce.domain.formats.scenario import Scenario, Verdict
+from xce.domain.ports import EventLog
 from xce.domain.values import write_duration
 from xce.replay.compare.measure import curves, figures, passed_budgets
 from xce.replay.history import History
 from xce.replay.licence_servers import LicenceServer
 from xce.replay.providers import SimulatedProvider
 from xce.replay.scenario.acts import Acts
+from xce.replay.scenario.gauge import Gauge
+from xce.replay.scenario.judge import Case, Judge, words
 from xce.replay.statistics import Statistics
 from xce.replay.workloads.workload import Workload
 from xce.replay.world import World
@@ -33,23 +37,29 @@ class Around:
 
     Attributes:
         until: after the start; None: until nothing is left to do.
+        expect: what must come of it.
     """
 
     servers: tuple[LicenceServerConfig, ...] = ()
     timeline: tuple[Intervention, ...] = ()
     until: timedelta | None = None
+    expect: tuple[Expectation, ...] = ()
 
     @classmethod
     def of(cls, scenario: Scenario | None) -> "Around":
         """Return that of a scenario; nothing for None."""
         if scenario is None:
             return cls()
-        return cls(scenario.servers, scenario.timeline, scenario.until)
+        return cls(scenario.servers, scenario.timeline, scenario.until, scenario.expect)
 
     def lines(self) -> tuple[str, ...]:
         """Return it as text; nothing where there is nothing."""
         until = () if self.until is None else (write_duration(self.until),)
-        return (*(one.to_json() for one in (*self.servers, *self.timeline)), *until)
+        return (
+            *(one.to_json() for one in (*self.servers, *self.timeline)),
+            *until,
+            *(f"expect {one.to_json()}" for one in self.expect),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +110,18 @@ def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> 
     providers = {one.name: SimulatedProvider(one, seed) for one in config.providers}
     servers = {one.name: LicenceServer(one, seed) for one in run.around.servers}
     until = None if run.around.until is None else workload.start + run.around.until
+    gauge = Gauge()
     with open_log(MEMORY) as log:
         world = World(
-            config, workload, log, providers, watchers=(statistics,), servers=servers.values()
+            config,
+            workload,
+            log,
+            providers,
+            watchers=(*statistics.watchers(), *((gauge,) if run.around.expect else ())),
+            servers=servers.values(),
         )
         Acts(world, servers).prepare(run.around.timeline, lambda done: None)
-        world.run(told, until)
+        verdicts = _judged(world, log, gauge, run.around, told, until)
         history = History.of(entry.event for entry in log.read())
         report = statistics.summary(history, end=world.now, log=log.head())
         checks = verify(log).checks
@@ -121,8 +137,9 @@ def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> 
         policy=run.policy,
         workload=run.workload,
         settings=run.settings,
-        figures=figures(config, report, timeline, len(violations)),
+        figures=figures(config, report, timeline, len(violations), verdicts),
         violations=tuple(violations),
+        verdicts=verdicts,
         report=report,
         curves=curves(
             timeline,
@@ -131,4 +148,40 @@ def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> 
             (use.name for use in report.shared),
             report.ended,
         ),
+    )
+
+
+def _judged(
+    world: World, log: EventLog, gauge: Gauge, around: Around, told: Told, until: datetime | None
+) -> tuple[Verdict, ...]:
+    """Run a world to its end; return what became of what is expected of it."""
+    if not around.expect:
+        world.run(told, until)
+        return ()
+    gauge.attach(world)
+    judge = Judge(around.expect, gauge, world.workload.start)
+    read = 0
+
+    def look(next_time: datetime | None) -> None:
+        nonlocal read
+        recorded = tuple(log.read(read))
+        if recorded:
+            read = recorded[-1].position
+            gauge.take(recorded)
+        over = until is not None and next_time is not None and next_time > until
+        judge.look(world.now, None if over else next_time)
+
+    world.after_each(look)
+    world.run(told, until)
+    judge.end(world.now)
+    return tuple(_verdict(case) for case in judge.cases)
+
+
+def _verdict(case: Case) -> Verdict:
+    return Verdict(
+        expectation=words(case.expectation),
+        why=case.expectation.why,
+        passed=bool(case.passed),
+        found=case.found,
+        failed_at=case.failed_at,
     )

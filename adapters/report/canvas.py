@@ -126,7 +126,7 @@ def finish(
     else:
         axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, integer=True))
         axes.set_ylim(0, top)
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(_tick))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(thousands))
     corner = "left" if not axes.get_title(loc="left") else "right"
     axes.legend(
         loc=f"lower {corner}",
@@ -139,5 +139,6 @@ def finish(
     )
 
 
-def _tick(value: float, _: int) -> str:
+def thousands(value: float, place: int) -> str:
+    """Return a value as an axis shows it."""
     return f"{value:,.0f}".replace(",", "\u202f")

@@ -37,6 +37,14 @@ COLUMNS: Final = (
     Column("violations", "violations", lambda one: wording.count(one.violations)),
     Column("jobs_not_ended", "not ended", lambda one: wording.count(one.jobs_not_ended)),
 )
+#: Where a scenario expects something.
+NOT_AS_EXPECTED: Final = Column(
+    "not_as_expected",
+    "not as expected",
+    lambda one: (
+        wording.NOTHING if one.not_as_expected is None else wording.count(one.not_as_expected)
+    ),
+)
 #: What the page says of the best, in this order.
 SENTENCES: Final = (
     ("cost", "cheapest"),
@@ -84,7 +92,14 @@ class Section:
     rows: tuple[Row, ...]
     pictures: tuple[pictures.Picture, ...]
     violations: tuple[tuple[str, str], ...]
+    unexpected: tuple[tuple[str, str], ...]
     left_behind: tuple[tuple[str, str], ...]
+
+
+def columns_of(comparison: Comparison) -> tuple[Column, ...]:
+    """Return the columns that there is something for."""
+    expects = any(run.figures.not_as_expected is not None for run in comparison.runs)
+    return (*COLUMNS, NOT_AS_EXPECTED) if expects else COLUMNS
 
 
 def render_comparison(comparison: Comparison) -> str:
@@ -92,7 +107,7 @@ def render_comparison(comparison: Comparison) -> str:
     return fill(
         TEMPLATE,
         comparison=comparison,
-        columns=COLUMNS,
+        columns=columns_of(comparison),
         sections=tuple(_section(comparison, name) for name in comparison.workloads),
         axes=_axes(comparison),
         pictures_missing=not pictures.available(),
@@ -122,13 +137,19 @@ def _section(comparison: Comparison, workload: str) -> Section:
                 comparison_pictures.colour(place),
                 tuple(
                     Cell(column.shown(run.figures), run.policy in best.get(column.figure, ()))
-                    for column in COLUMNS
+                    for column in columns_of(comparison)
                 ),
             )
             for place, run in enumerate(runs)
         ),
         pictures=comparison_pictures.draw(runs) if pictures.available() else (),
         violations=tuple((run.policy, text) for run in runs for text in run.violations),
+        unexpected=tuple(
+            (run.policy, f"{one.expectation}; found: {one.found}")
+            for run in runs
+            for one in run.verdicts
+            if not one.passed
+        ),
         left_behind=tuple(
             (
                 run.policy,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from xce.adapters.report.canvas import APART, BLUE, GREY, INK, RED, Canvas, Span, finish
+from xce.adapters.report.canvas import APART, BLUE, GREY, INK, RED, Canvas, Span, finish, thousands
 from xce.adapters.report.pictures import Picture
 from xce.domain.formats.comparison import RunOutcome
 from xce.replay.statistics import NEEDED, OWN, PROVISIONED, token_series
@@ -12,6 +12,18 @@ from xce.replay.statistics import NEEDED, OWN, PROVISIONED, token_series
 #: Pictures that each policy has one of are drawn for so many policies at most.
 ONE_EACH_MAX: Final = 6
 _STYLES: Final = ("-", "--", ":")
+#: Marks of a scale of waiting times, in minutes.
+_TICKS: Final = {
+    0: "0",
+    1: "1 min",
+    5: "5 min",
+    15: "15 min",
+    60: "1 h",
+    240: "4 h",
+    720: "12 h",
+    2880: "2 d",
+    10080: "7 d",
+}
 
 
 def letter(place: int) -> str:
@@ -40,6 +52,8 @@ def draw(runs: Sequence[RunOutcome]) -> tuple[Picture, ...]:
         drawn.append(_trade(runs, name))
     if any(run.curves.spent and run.curves.spent[-1] for run in runs):
         drawn.append(_spent(runs, when, name))
+    if any(run.figures.cost and run.figures.waste is not None for run in runs):
+        drawn.append(_money(runs, name))
     if any(run.curves.waits for run in runs):
         drawn.append(_waits(runs, name))
     drawn += [_tokens(runs, use.name, when, name) for use in runs[0].report.shared]
@@ -48,23 +62,59 @@ def draw(runs: Sequence[RunOutcome]) -> tuple[Picture, ...]:
 
 
 def _trade(runs: Sequence[RunOutcome], name: str) -> Picture:
+    longest = max(float(run.figures.wait_mean or 0) for run in runs)
+    unit, word = (3600, "hours") if longest > 3 * 3600 else (60, "minutes")
     with Canvas(f"trade {name}", height=3.2) as canvas:
         axes = canvas.axes[0]
         for place, run in enumerate(runs):
-            cost, wait = float(run.figures.cost or 0), float(run.figures.wait_mean or 0) / 60
+            cost, wait = float(run.figures.cost or 0), float(run.figures.wait_mean or 0) / unit
             axes.scatter([wait], [cost], s=70, color=colour(place), zorder=3)
             axes.annotate(
                 letter(place), (wait, cost), xytext=(7, 4), textcoords="offset points", color=INK,
                 fontweight="bold",
             )  # fmt: skip
-        axes.set_xlabel("minutes waited, mean")
+        axes.set_xlabel(f"{word} waited, mean")
         axes.set_ylabel("cost")
+        axes.yaxis.set_major_formatter(thousands)
         axes.margins(0.12)
         axes.grid(visible=True, axis="x")
         canvas.make_room_below()
         return Picture(
             "What waiting less costs",
             "Each point is a policy: the further left, the less jobs waited; the lower, the less was paid.",
+            canvas.svg(),
+        )
+
+
+def _money(runs: Sequence[RunOutcome], name: str) -> Picture:
+    """Return what was paid for slots and tokens that jobs held, and for those that none did, side by side."""
+    with Canvas(f"money {name}", height=0.9 + 0.32 * len(runs)) as canvas:
+        axes = canvas.axes[0]
+        for place, run in enumerate(runs):
+            cost, waste = float(run.figures.cost or 0), float(run.figures.waste or 0)
+            axes.barh([place], [cost - waste], height=0.6, color=colour(place), linewidth=0)
+            axes.barh(
+                [place], [waste], left=[cost - waste], height=0.6, color=colour(place), alpha=0.35,
+                linewidth=0,
+            )  # fmt: skip
+            share = f" {waste / cost:.0%} waste" if cost else ""
+            axes.annotate(
+                share, (cost, place), xytext=(3, 0), textcoords="offset points", color=INK,
+                va="center",
+            )  # fmt: skip
+        axes.set_yticks(range(len(runs)), [letter(place) for place in range(len(runs))])
+        axes.invert_yaxis()
+        axes.margins(x=0.13)
+        axes.set_xlim(left=0)
+        axes.grid(visible=False, axis="y")
+        axes.grid(visible=True, axis="x")
+        axes.xaxis.set_major_formatter(thousands)
+        axes.set_xlabel("cost")
+        canvas.make_room_below()
+        return Picture(
+            "Used and wasted",
+            "What was paid for slots and borrowed tokens while jobs held them (dark), and while none did (light): starting up, idle, on"
+            " the way back, rounding to billing units.",
             canvas.svg(),
         )
 
@@ -98,12 +148,12 @@ def _waits(runs: Sequence[RunOutcome], name: str) -> Picture:
         _minutes(axes, max(1.0, longest / 60))
         axes.set_ylim(0, 101)
         axes.set_ylabel("% of jobs")
-        axes.set_xlabel("minutes waited, at most")
+        axes.set_xlabel("waited, at most")
         axes.legend(loc="lower right", fontsize=8.5)
         canvas.make_room_below()
         return Picture(
             "Waiting times",
-            "The share of the jobs that had started after so many minutes; the higher a line, the better. The scale is logarithmic "
+            "The share of the jobs that had started after such a time; the higher a line, the better. The scale is logarithmic "
             "above one minute.",
             canvas.svg(),
         )
@@ -112,8 +162,8 @@ def _waits(runs: Sequence[RunOutcome], name: str) -> Picture:
 def _minutes(axes: Any, longest: float) -> None:
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(0, longest)
-    ticks = [tick for tick in (0, 1, 5, 15, 60, 240, 720, 1440, 4320, 10080) if tick <= longest]
-    axes.set_xticks(ticks, [f"{tick}" for tick in ticks])
+    ticks = [tick for tick in _TICKS if tick <= longest]
+    axes.set_xticks(ticks, [_TICKS[tick] for tick in ticks])
     axes.minorticks_off()
 
 

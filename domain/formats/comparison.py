@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from xce.domain.formats.base import Count, Format, Money, Name, Time
+from xce.domain.formats.scenario import Verdict
 from xce.domain.formats.simulation import Exact, SimulationReport
 
 
@@ -40,6 +41,9 @@ class Figures(Format):
     requests: Count
     requests_failed: Count = Field(description="failed or timed out: nothing came of them")
     violations: Count = Field(description="promises and budgets that were not kept")
+    not_as_expected: Count | None = Field(
+        default=None, description="expectations of the scenario that are not met; null: it has none"
+    )
 
 
 class Curves(Format):
@@ -74,6 +78,9 @@ class RunOutcome(Format):
     settings: tuple[Setting, ...] = ()
     figures: Figures
     violations: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = Field(
+        default=(), description="what became of the expectations of the scenario"
+    )
     report: SimulationReport
     curves: Curves
 

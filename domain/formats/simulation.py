@@ -127,6 +127,16 @@ class ReturnCounts(Format):
     open: Count = 0
 
 
+class RoundCounts(Format):
+    """Rounds of the policy, and what the last of those that held asks back did not ask, and why."""
+
+    rounds: Count
+    wanting: Count = Field(description="with demand for hosts or units that can be had")
+    holding: Count = Field(description="that held back something that was wanted")
+    held_at: Time | None = Field(default=None, description="the last of these; null: none")
+    held: tuple[JobsWhy, ...] = Field(default=(), description="of that round: reasons and jobs")
+
+
 class LogEnd(Format):
     """Where the log ends; two runs with equal ends wrote equal logs."""
 
@@ -150,5 +160,8 @@ class SimulationReport(Format):
     shared: tuple[SharedUse, ...]
     requests: RequestCounts
     returns: ReturnCounts
+    rounds: RoundCounts | None = Field(
+        default=None, description="null: there is nobody to ask, or they were not counted"
+    )
     cost: Money | None = Field(description="of hosts and units together; null: a price is unknown")
     log: LogEnd

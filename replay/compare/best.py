@@ -17,6 +17,7 @@ LESS_IS_BETTER: Final[dict[str, bool]] = {
     "borrowed_use": False,
     "waste": True,
     "violations": True,
+    "not_as_expected": True,
 }
 
 

@@ -1,6 +1,6 @@
 """From a run that is over to the figures it is judged by and the curves that are drawn of it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +11,7 @@ from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import Budget
 from xce.domain.formats.provider import Billing
+from xce.domain.formats.scenario import Verdict
 from xce.domain.formats.simulation import SimulationReport, TemplateUse
 from xce.projections.ledger import Use
 from xce.replay.curves import cost_timeline
@@ -40,6 +41,7 @@ def figures(
     report: SimulationReport,
     timeline: Timeline,
     violations: int,
+    verdicts: Collection[Verdict] = (),
 ) -> Figures:
     """Return what a run is judged by; ``timeline`` is the statistics' own, whole."""
     slots = {
@@ -78,6 +80,7 @@ def figures(
         requests=report.requests.requests,
         requests_failed=sum(report.requests.by_outcome.get(name, 0) for name in _FAILED),
         violations=violations,
+        not_as_expected=sum(not one.passed for one in verdicts) if verdicts else None,
     )
 
 

@@ -146,7 +146,7 @@ class Runner:
             self.workload,
             log,
             providers,
-            watchers=(self._statistics, self.gauge, self._diary, *watchers),
+            watchers=(*self._statistics.watchers(), self.gauge, self._diary, *watchers),
             servers=servers.values(),
         )
         self.gauge.attach(self.world)

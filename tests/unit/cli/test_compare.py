@@ -238,3 +238,21 @@ def test_a_scenario_is_compared_with_its_own_jobs(tmp_path: Path) -> None:
     comparison = Comparison.from_json(done.stdout)
     assert comparison.workloads == ("licences-that-linger",)
     assert comparison.policies == ("seed=1", "seed=2")
+
+
+def test_a_policy_that_does_not_what_is_expected_is_told_and_ends_it_with_3_if_that_is_asked(
+    tmp_path: Path,
+) -> None:
+    scenario = tmp_path / "strict.yaml"
+    scenario.write_text(
+        "name: strict\nuntil: 30min\ncluster: {hosts: [{name: own1, total: {slots: 1}}]}\n"
+        "workload: {jobs: [{id: 'j[1-2]', run_time: 20min}]}\nexpect: [{of: ended, equals: 2}]\n"
+    )
+    out = str(tmp_path / "out")
+
+    told = xce("sim", "compare", str(scenario), "--out", out)
+    asked = xce("sim", "compare", str(scenario), "--out", out, "--expect")
+
+    assert (told.returncode, asked.returncode) == (0, 3)
+    assert "NOT  strict: ended = 2 at the end; found: 1" in told.stdout
+    assert asked.stdout == told.stdout

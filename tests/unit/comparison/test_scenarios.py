@@ -8,9 +8,10 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.unit.prompt.sites import TEXT
-from xce.adapters.cli.compare import plan
+from xce.adapters.cli.compare import compared, plan
 from xce.adapters.comparison.policies import read_axis, read_policies
 from xce.adapters.comparison.runs import Around, Run, carry_out
+from xce.adapters.report.comparison import render_comparison
 from xce.adapters.settings.load import load_scenario
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.errors import InputError
@@ -121,3 +122,60 @@ def test_a_configuration_has_no_jobs_of_its_own() -> None:
 def test_a_mistake_in_a_scenario_is_told_as_one(workshop: Path) -> None:
     with pytest.raises(InputError, match=r"timeline\[0\]\.template: 'huge' is no template here"):
         read_policies([workshop], [read_axis("timeline.0.template=huge")])
+
+
+EXPECTING = """name: expecting
+until: 2h
+cluster: {hosts: [{name: own1, total: {slots: 1}}]}
+providers:
+  - name: cloud
+    templates: [{template_id: T, max_number: 6, price_per_hour: 0.50, provides: {slots: 4}}]
+    simulation: {lead_time: {lag: 0s, boot: 2min, join: 0s}}
+workload: {jobs: [{id: "j[1-8]", run_time: 10min}]}
+policy: {budgets: [{name: site, max_cost_per_hour: 0.10}]}
+expect:
+  - {of: ended, by: 20min, equals: 8, why: the demand of a shift}
+  - {of: running, at: 1min, equals: 1}
+"""
+
+
+def test_what_a_scenario_expects_is_judged_under_each_policy(tmp_path: Path) -> None:
+    path = tmp_path / "expecting.yaml"
+    path.write_text(EXPECTING)
+    axis = read_axis("policy.budgets.site.max_cost_per_hour=0.10,2.00")
+    runs, workloads = plan(read_policies([path], [axis]), [], None)
+
+    comparison = compared([carry_out(run, workloads[run.digest]) for run in runs])
+
+    poor, rich = comparison.runs
+    assert [(run.figures.not_as_expected) for run in (poor, rich)] == [1, 0]
+    assert [(one.expectation, one.passed, one.found) for one in poor.verdicts] == [
+        ("ended = 8 by 20m", False, "2"),
+        ("running = 1 at 1m", True, "1"),
+    ]
+    assert {one.figure: one.policies for one in comparison.best}["not_as_expected"] == (
+        rich.policy,
+    )
+    page = render_comparison(comparison)
+    assert "not as expected</th>" in page
+    assert "ended = 8 by 20m; found: 2" in page
+
+
+def test_what_is_expected_is_part_of_what_a_run_is_known_by(tmp_path: Path) -> None:
+    path = tmp_path / "expecting.yaml"
+    path.write_text(EXPECTING)
+    (one,), _ = plan(read_policies([path], []), [], None)
+    path.write_text(EXPECTING.replace("equals: 8", "equals: 7"))
+    (other,), _ = plan(read_policies([path], []), [], None)
+
+    assert one.key != other.key
+
+
+def test_a_scenario_without_expectations_has_no_such_column(workshop: Path) -> None:
+    (run,), workloads = plan(read_policies([workshop], []), [], None)
+    bare = replace(run, around=replace(run.around, expect=()))
+
+    comparison = compared([carry_out(bare, workloads[run.digest])])
+
+    assert comparison.runs[0].figures.not_as_expected is None
+    assert "not as expected" not in render_comparison(comparison)
