@@ -90,6 +90,16 @@ class ProviderFolder:
         """Keep a terminal answer; it is on disk when this returns."""
         write_synced(self.path / "answers" / f"{_digest(theirs)}.json", answer)
 
+    def forget_answer_before(self, run: Path, theirs: str) -> None:
+        """Forget the answer to an id that was heard before a run began: the provider has used the id again."""
+        answer = self.path / "answers" / f"{_digest(theirs)}.json"
+        try:
+            is_older = answer.stat().st_mtime_ns < (run / "input.json").stat().st_mtime_ns
+        except FileNotFoundError:
+            return
+        if is_older:
+            answer.unlink(missing_ok=True)
+
     def returned(self, return_id: str) -> Message | None:
         """Return what is known of a return of ours."""
         return _loaded(self.path / "returns" / f"{_digest(return_id)}.json")

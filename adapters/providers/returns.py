@@ -9,7 +9,7 @@ from xce.adapters.providers import answers
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.providers.reading import Failed, Unclear
 from xce.adapters.providers.requests import accepted_or_refused
-from xce.adapters.providers.runner import Runner
+from xce.adapters.providers.runner import Reading, Runner
 from xce.adapters.providers.statuses import Statuses
 from xce.domain.formats.provider_messages import (
     PER_CALL_MAX,
@@ -112,7 +112,7 @@ class Returns:
         if heard is not None:
             if not isinstance(heard, Unclear):
                 try:
-                    return accepted_or_refused(heard, part.script)
+                    return self._accepted_or_refused(heard, part.script, key)
                 except OutcomeUnknownError:
                     pass
             # A second return of a machine does no harm.
@@ -122,7 +122,14 @@ class Returns:
         if isinstance(heard, Failed):
             # What it refuses now it may take at the next try.
             self._runner.folder.aside(self._runner.folder.kept_call(part.script, key))
-        return accepted_or_refused(heard, part.script)
+        return self._accepted_or_refused(heard, part.script, key)
+
+    def _accepted_or_refused(self, heard: Reading, script: str, key: str) -> Accepted | Refused:
+        answer = accepted_or_refused(heard, script)
+        if isinstance(answer, Accepted):
+            folder = self._runner.folder
+            folder.forget_answer_before(folder.kept_call(script, key), answer.provider_request_id)
+        return answer
 
     def _parts(
         self,

@@ -14,7 +14,7 @@ from xce.adapters.providers.evidence import Evidence
 from xce.adapters.providers.reading import Answered
 from xce.adapters.providers.requests import accepted_or_refused
 from xce.adapters.providers.returns import Returns
-from xce.adapters.providers.runner import Runner
+from xce.adapters.providers.runner import Reading, Runner
 from xce.adapters.providers.statuses import Statuses
 from xce.domain.errors import AdapterError, TransientError
 from xce.domain.formats.provider import Kind, ProviderDescription
@@ -102,13 +102,13 @@ class ScriptProvider:
             heard = self._runner.recall(script, ask.tag, subject=ask.tag)
             if heard is not None:
                 try:
-                    return accepted_or_refused(heard, script)
+                    return self._accepted_or_refused(heard, script, ask.tag)
                 except OutcomeUnknownError:
                     if not self._describing.known().capabilities.request_tag:
                         raise
                 self._runner.folder.aside(self._runner.folder.kept_call(script, ask.tag))
             heard = self._runner.call(script, given, subject=ask.tag, key=ask.tag, tag=ask.tag)
-            return accepted_or_refused(heard, script)
+            return self._accepted_or_refused(heard, script, ask.tag)
 
     def recall(self, tag: str, kind: Kind = Kind.HOST) -> Accepted | Refused | None:
         """Return what was answered to an ask made from this machine, without asking; None: it was not made from here.
@@ -120,7 +120,7 @@ class ScriptProvider:
         if not self._runner.has(script):
             return None
         heard = self._runner.recall(script, tag, subject=tag)
-        return None if heard is None else accepted_or_refused(heard, script)
+        return None if heard is None else self._accepted_or_refused(heard, script, tag)
 
     def status(self, provider_request_id: str, now: datetime) -> StatusAnswer:
         """Return where a request is; a terminal answer that was heard once is not asked for again."""
@@ -219,6 +219,20 @@ class ScriptProvider:
         return self._answer("observeResources", Nothing(), ObserveResourcesAnswer).resources
 
     # ----------------------------------------------------------------------- inside
+    def _accepted_or_refused(self, heard: Reading, script: str, tag: str) -> Accepted | Refused:
+        theirs: str | None = None
+        try:
+            answer = accepted_or_refused(heard, script)
+            theirs = answer.provider_request_id if isinstance(answer, Accepted) else None
+        except OutcomeUnknownError as error:
+            theirs = error.suspect
+            raise
+        finally:
+            if theirs is not None:
+                run = self._runner.folder.kept_call(script, tag)
+                self._runner.folder.forget_answer_before(run, theirs)
+        return answer
+
     def _input_of(self, ask: Ask) -> tuple[str, Given]:
         if ask.kind is Kind.COUNTABLE:
             return "requestResources", RequestResources(

@@ -522,3 +522,33 @@ def _lives(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+# ------------------------------------------------------------------- ids used again
+def test_an_id_that_a_provider_uses_again_is_asked_after_again(tmp_path: Path) -> None:
+    """Its counter began anew: what it said of the earlier request says nothing of this one."""
+    status = (
+        'n=$(wc -l <"$PRO_DATA_DIR/runs"); echo "{\\"requests\\": [{\\"requestId\\": \\"add-1\\", \\"status\\": \\"complete\\",'
+        ' \\"machines\\": [{\\"machineId\\": \\"vm-$n\\", \\"name\\": \\"n\\", \\"result\\": \\"succeed\\"}]}]}"'
+    )
+    made = provider(tmp_path, {"requestMachines": ACCEPTS, "getRequestStatus": status})
+    brought: list[str] = []
+    for tag in ("R1", "R2", "R3"):
+        assert made.ask(hosts(tag=tag), NOW) == Accepted("add-1")
+        assert made.recall(tag) == Accepted("add-1")
+        brought += [one.machine for one in made.status("add-1", NOW).machines]
+        brought += [one.machine for one in made.status("add-1", NOW).machines]
+
+    assert brought == ["vm-1", "vm-1", "vm-2", "vm-2", "vm-3", "vm-3"]
+
+
+def test_an_id_of_a_return_that_a_provider_uses_again_is_asked_after_again(tmp_path: Path) -> None:
+    status = 'echo "{\\"requests\\": [{\\"requestId\\": \\"ret-1\\", \\"status\\": \\"$(cat "$PRO_DATA_DIR/state")\\"}]}"'
+    made = provider(tmp_path, {**RETURNS, "getRequestStatus": status})
+    state = tmp_path / "kept" / "data" / "state"
+    for return_id, machine in (("B1", "vm-1"), ("B2", "vm-2")):
+        state.write_text("running")
+        made.give_back(return_id, (machine,), (), NOW)
+        assert made.return_status(return_id, NOW).gone == frozenset()
+        state.write_text("complete")
+        assert made.return_status(return_id, NOW).gone == {machine}
