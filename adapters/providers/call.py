@@ -11,12 +11,14 @@ both are found again when the process that started it has died meanwhile:
     exit             the exit code, there whole or not at all
 """
 
+import fcntl
 import os
 import select
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -127,6 +129,12 @@ def run(
             os.killpg(pid, signal.SIGKILL)
             end_all(folder)
         os.waitpid(pid, 0)
+    if (folder / "exit").exists():
+        _end_writers(folder)
+    elif not why:
+        end_all(
+            folder
+        )  # somebody has killed the shell: the script must not run beside the next one
     seconds = time.monotonic() - began
     if until and not why and not (folder / "process").exists() and _uptime() >= int(until):
         raise TooLateError
@@ -189,6 +197,44 @@ def end_all(folder: Path) -> int:
         if not marked:
             break
     return count
+
+
+def _end_writers(folder: Path) -> None:
+    """Kill what a script has left that still holds its output open: nobody reads it any more, and it could fill the disk."""
+    outputs = [folder / "stdout", folder / "stderr"]
+    for _ in range(10):  # as in ``end_all``
+        held = {str(path) for path in outputs if _may_be_written(path)}
+        holders = [pid for pid in left_of(folder) if _holds(pid, held)] if held else []
+        for pid in holders:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not holders:
+            break
+
+
+def _may_be_written(path: Path) -> bool:
+    """Return whether a process has a file open for writing; also where the file system cannot tell."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # A lease for reading is given only where nobody writes.
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _holds(pid: int, files: set[str]) -> bool:
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            return any(os.readlink(one.path) in files for one in descriptors)
+    except OSError:
+        return False
 
 
 def left_of(folder: Path) -> Iterator[int]:

@@ -157,10 +157,10 @@ class Runner:
 
     def _settle(self, folder: Path) -> bool:
         """Return whether the run in a folder ended by itself; else it is killed."""
-        if call.wait_for(folder, self._limits.time_s):
-            return True
-        call.end_all(folder)
-        return False
+        ended = call.wait_for(folder, self._limits.time_s) and (folder / "exit").exists()
+        if not ended:  # also where its shell is gone, or could not say that it runs
+            call.end_all(folder)
+        return ended
 
     def _found(self, script: str, folder: Path) -> Ran:
         return call.found(self.scripts[script], folder, self._limits)
