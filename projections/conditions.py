@@ -16,7 +16,9 @@ from xce.domain.formats.policy import Pause
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.standing import BudgetUse, StandingReport
 from xce.domain.policy import money
+from xce.domain.provisioning.lease import LeaseState
 from xce.domain.provisioning.orphan import OrphanKind
+from xce.domain.provisioning.request import OPEN
 from xce.domain.values import natural_key
 from xce.projections.all import Projections
 from xce.projections.reasons import OrphanRow
@@ -189,6 +191,33 @@ def _taken_over(look: Look) -> Iterator[Condition]:
             yield Condition(row.kind, row.subject, row.text)
 
 
+def _unattended(look: Look) -> Iterator[Condition]:
+    """A provider that has something of ours, and on which nobody acts: all who declared it are away, or declare it no more."""
+    inventory = look.projections.inventory.view()
+    held: dict[str, Counter[str]] = {}
+    for what, entries in (
+        ("host", inventory.instances),
+        ("grant", inventory.grants),
+        ("request", (one for one in inventory.requests if one.state in OPEN)),
+    ):
+        for entry in entries:
+            held.setdefault(entry.provider, Counter())[what] += 1
+    for provider, counts in held.items():
+        lease = look.projections.leases.of(provider)
+        if lease is not None and lease.state is LeaseState.HELD:
+            continue
+        has = " and ".join(f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items())
+        since = (
+            "" if lease is None else f", since {_clock(lease.since)}; {lease.holder} was the last"
+        )
+        yield Condition(
+            AlertKind.UNATTENDED,
+            provider,
+            cut(f"nobody acts on {provider}, which has {has} of ours{since}"),
+            look.settings.unattended_after,
+        )
+
+
 def _clock(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -200,4 +229,5 @@ _FINDERS: Final[Mapping[AlertKind, Callable[[Look], Iterable[Condition]]]] = {
     AlertKind.DRIFT: _drift,
     AlertKind.MASS_LOSS: _mass_loss,
     AlertKind.TAKEN_OVER: _taken_over,
+    AlertKind.UNATTENDED: _unattended,
 }

@@ -43,6 +43,8 @@ class AlertKind(StrEnum):
     MASS_LOSS = "mass_loss"
     #: A controller had to take the place of one that did not end by itself.
     TAKEN_OVER = "taken_over"
+    #: Something of a provider costs money, and nobody acts on the provider.
+    UNATTENDED = "unattended"
 
 
 class Alert(Aggregate[AlertState]):

@@ -78,6 +78,10 @@ class AlertSettings(Format):
         default=3, description="so many hosts of one provider lost within `lost_within` are a mass"
     )
     lost_within: SomeTime = Field(default=timedelta(minutes=10), description="see lost_hosts")
+    unattended_after: SomeTime = Field(
+        default=timedelta(minutes=10),
+        description="a provider that has something of ours, and on which nobody acts for so long, is alerted of",
+    )
     clear_after: Duration = Field(
         default=timedelta(minutes=5),
         description="an alert is over when its reason was gone for so long",

@@ -1,5 +1,6 @@
 """What is not as it should be: one condition for each, in words for people."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from xce.domain.engine.commands import (
     Command,
     LoseInstance,
     PauseProvider,
+    ReleaseLease,
     ReportOrphan,
 )
 from xce.domain.engine.site_commands import ClearAlert, RaiseAlert, RecordTold
@@ -192,6 +194,28 @@ def test_a_take_over_is_alerted_of_for_a_while(run: Run) -> None:
     later = (run.now - at(0)).total_seconds() / 60
     assert len(found(look_at(run, later + 29, settings=settings))) == 1
     assert found(look_at(run, later + 31, settings=settings)) == []
+
+
+def test_a_provider_that_has_something_of_ours_and_on_which_nobody_acts_is_a_condition_that_lasts(
+    run: Run,
+) -> None:
+    """Its provisioner was started again with a configuration that does not declare it, or calls it by another name."""
+    lend_hosts(run, 2)
+    run.do(replace(hosts("R1", 1), request="R2"))
+    assert found(look_at(run)) == []
+
+    run.do(ReleaseLease("aws", "p1"))
+
+    settings = AlertSettings(unattended_after=timedelta(minutes=3))
+    (one,) = conditions(look_at(run, settings=settings))
+    assert (one.key, one.lasts) == ((K.UNATTENDED, "aws"), timedelta(minutes=3))
+    assert one.text.startswith("nobody acts on aws, which has 2 hosts and 1 request of ours, since")
+
+
+def test_a_provider_that_nobody_acts_on_and_that_has_nothing_of_ours_is_none(run: Run) -> None:
+    run.do(ReleaseLease("aws", "p1"))
+
+    assert found(look_at(run)) == []
 
 
 # -------------------------------------------------------------------- the view
