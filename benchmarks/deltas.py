@@ -2,22 +2,21 @@
 
 A full cluster with a queue of few shapes behind it, kept by a ``Scheduler``. Each step changes a little, as a cluster does: nothing, a job comes,
 a job ends and its place is taken. CPU seconds of one step and of a fresh session on the same snapshot; of a step also without the writing of the
-result, which goes with the jobs that wait. Once more with ten times the jobs, and with ten times the hosts.
+result, which goes with the jobs that wait (``core``: what a driver that starts jobs waits for). Once more with ten times the jobs, and with ten times
+the hosts.
 """
 
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Final
 
-from benchmarks.demand import Stopwatch
-
-from xce.domain.formats.delta import Delta, difference
+from xce.domain.formats.delta import Changes, Delta
 from xce.domain.formats.snapshot import Host, HostUse, PendingJob, RunningJob, Snapshot, Tasks
-from xce.domain.scheduling import kept_result
 from xce.domain.scheduling.kept import Scheduler
 from xce.domain.scheduling.session import run_session
 
@@ -38,13 +37,6 @@ class Measured:
     comes_core_s: float
     ends_s: float
     ends_core_s: float
-
-
-class Best(NamedTuple):
-    """CPU seconds of the fastest of several steps: delta and session, and the same without writing the result."""
-
-    whole_s: float
-    core_s: float
 
 
 def cluster(hosts: int, waiting: int) -> Snapshot:
@@ -74,25 +66,56 @@ def waiting_job(number: int) -> PendingJob:
     )
 
 
-def best(step: Callable[[int], tuple[Scheduler, Delta]]) -> Best:
-    """Measure several steps."""
-    whole: list[float] = []
-    core: list[float] = []
-    for number in range(STEPS):
-        scheduler, delta = step(number)
-        with Stopwatch(
-            (kept_result, "allocations_of"),
-            (kept_result, "say"),
-            (kept_result, "tell"),
-            (kept_result, "pending_of"),
-            (kept_result, "whys_of"),
-        ) as writing:
-            before = time.process_time()
-            scheduler.advance(delta)
-            scheduler.run()
-            whole.append(time.process_time() - before)
-        core.append(whole[-1] - writing.seconds)
-    return Best(min(whole), min(core))
+def delta(
+    *,
+    later: timedelta = timedelta(0),
+    running: Changes[RunningJob] | None = None,
+    pending: Changes[PendingJob] | None = None,
+) -> Delta:
+    """Return what is different, as who sees it happen says it."""
+    return Delta(
+        format="xce.delta/1",
+        base_now=NOW,
+        now=NOW + later,
+        running=running or Changes[RunningJob](),
+        pending=pending or Changes[PendingJob](),
+    )
+
+
+def comes(scheduler: Scheduler, number: int) -> Iterator[Delta]:
+    """Yield one delta after the other: a job comes."""
+    while True:
+        yield delta(pending=Changes[PendingJob](put=(waiting_job(number),)))
+        number += 1
+
+
+def ends(scheduler: Scheduler, number: int) -> Iterator[Delta]:
+    """Yield one delta after the other: a job ends, and those that the session before let start run."""
+    for ended in range(STEPS * 4):
+        started = scheduler.outcome().allocations
+        put = tuple(
+            RunningJob(
+                id=each.job, hosts=tuple(HostUse(name=on.name, uses=on.uses) for on in each.hosts)
+            )
+            for each in started
+        )
+        yield delta(
+            running=Changes[RunningJob](removed=(f"r{ended}",), put=put),
+            pending=Changes[PendingJob](removed=tuple(each.job for each in started)),
+        )
+
+
+def fastest(scheduler: Scheduler, deltas: Iterator[Delta], *, written: bool) -> float:
+    """Return the CPU seconds of the fastest of several steps: delta and session, with the writing of its result or without."""
+    found: list[float] = []
+    for each in islice(deltas, STEPS):
+        before = time.process_time()
+        scheduler.advance(each)
+        outcome = scheduler.outcome()
+        if written:
+            _ = outcome.result
+        found.append(time.process_time() - before)
+    return min(found)
 
 
 def measure(hosts: int, waiting: int) -> Measured:
@@ -104,37 +127,16 @@ def measure(hosts: int, waiting: int) -> Measured:
         before = time.process_time()
         run_session(snapshot)
         fresh.append(time.process_time() - before)
+    times: list[float] = [min(fresh)]
     scheduler = Scheduler(snapshot)
     scheduler.run()
-
-    def nothing(number: int) -> tuple[Scheduler, Delta]:
-        seen = scheduler.snapshot
-        later = seen.model_copy(update={"now": seen.now + timedelta(seconds=1)})
-        return scheduler, difference(seen, later)
-
-    def comes(number: int) -> tuple[Scheduler, Delta]:
-        seen = scheduler.snapshot
-        job = waiting_job(waiting + number)
-        return scheduler, difference(
-            seen, seen.model_copy(update={"pending": (*seen.pending, job)})
-        )
-
-    def ends(number: int) -> tuple[Scheduler, Delta]:
-        seen = scheduler.snapshot
-        left = tuple(job for job in seen.running if job.id != f"r{number}")
-        return scheduler, difference(seen, seen.model_copy(update={"running": left}))
-
-    come, end = best(comes), best(ends)
-    return Measured(
-        hosts,
-        waiting,
-        round(min(fresh), 6),
-        round(best(nothing).whole_s, 6),
-        round(come.whole_s, 6),
-        round(come.core_s, 6),
-        round(end.whole_s, 6),
-        round(end.core_s, 6),
-    )
+    times.append(fastest(scheduler, iter([delta(later=timedelta(seconds=1))]), written=True))
+    for steps in (comes, ends):
+        scheduler = Scheduler(snapshot)
+        scheduler.run()
+        deltas = steps(scheduler, waiting)
+        times += [fastest(scheduler, deltas, written=written) for written in (True, False)]
+    return Measured(hosts, waiting, *[round(each, 6) for each in times])
 
 
 def main() -> None:

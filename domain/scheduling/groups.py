@@ -48,9 +48,10 @@ class Place:
         shape: None if its requirement cannot be read.
         group: None until a session asks for it.
         pending, why: what the last session wrote of it, if it did.
+        traced: the same of a line of jobs that is traced: what stops it, and why it is not counted.
     """
 
-    __slots__ = ("group", "job", "name", "order", "pending", "shape", "why")
+    __slots__ = ("group", "job", "name", "order", "pending", "shape", "traced", "why")
 
     def __init__(self, job: PendingJob, order: Order, shape: Shape | None) -> None:
         self.job = job
@@ -60,9 +61,13 @@ class Place:
         self.group: Group | None = None
         self.pending: Pending | None = None
         self.why: JobWhy | None = None
+        self.traced: tuple[str, str] = ("", "")
 
 
-_ORDER: Final = attrgetter("order")
+#: Jobs in ``unsaid`` beyond twice those that wait, before all is forgotten that is written: nobody may ask for long.
+_UNSAID_MORE: Final = 1_000
+#: What places are put in order by.
+ORDER: Final = attrgetter("order")
 
 
 class Group:
@@ -121,13 +126,18 @@ class Group:
         if not places or places[-1].order < place.order:
             places.append(place)
         else:
-            places.insert(bisect_left(places, place.order, key=_ORDER), place)
+            places.insert(bisect_left(places, place.order, key=ORDER), place)
+        if len(self.unsaid) > _UNSAID_MORE + 2 * len(places):
+            self.said = self.told = (
+                None  # nobody has read a result for long: then it is as if nobody ever had
+            )
+            self.unsaid, self.untold = [], []
         self.unsaid.append(place)
         self.untold.append(place)
 
     def remove(self, place: Place) -> None:
         """Take a job out."""
-        del self.places[bisect_left(self.places, place.order, key=_ORDER)]
+        del self.places[bisect_left(self.places, place.order, key=ORDER)]
         place.group = None
 
 
@@ -284,7 +294,7 @@ def _all_behind(
     known: dict[JobClass, Failure] = {}
     all_behind = [*rest]
     for group, stretch in ahead:
-        end = bisect_left(group.places, blocker.order, key=_ORDER)
+        end = bisect_left(group.places, blocker.order, key=ORDER)
         yield stretch._replace(end=end, is_all=end == len(group.places))
         all_behind.append((group, end, False))
     for group, at, is_all in all_behind:

@@ -50,7 +50,6 @@ class Scheduler:
     """Runs the sessions of one cluster, one after the other.
 
     Attributes:
-        snapshot: the one that all deltas so far have made.
         same: how many sessions had the result of the one before.
     """
 
@@ -69,7 +68,10 @@ class Scheduler:
     def _load(self, snapshot: Snapshot) -> None:
         """Make everything anew."""
         self._changes += 1
-        self.snapshot = snapshot
+        self._whole: Snapshot | None = snapshot
+        self._waiting: tuple[PendingJob, ...] | None = snapshot.pending
+        #: The snapshot without the jobs that wait, of which there may be very many: no session looks at a list of them.
+        self._rest = snapshot.model_copy(update={"pending": ()})
         self._hosts = {host.name: host for host in snapshot.hosts}
         self._shared = {pool.name: pool for pool in snapshot.shared}
         self._running = {job.id: job for job in snapshot.running}
@@ -94,6 +96,15 @@ class Scheduler:
         self._ground: Ground | None = None
         self._last: _Last | None = None
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """Return the one that all deltas so far have made; the jobs that wait are listed when somebody asks."""
+        if self._whole is None:
+            if self._waiting is None:
+                self._waiting = tuple(self._pending.values())
+            self._whole = self._rest.model_copy(update={"pending": self._waiting})
+        return self._whole
+
     # going on
 
     def advance(self, delta: Delta) -> None:
@@ -102,16 +113,17 @@ class Scheduler:
         Raises:
             InputError: see ``apply``; then nothing has changed.
         """
-        before = self.snapshot
+        before = self._rest
         if not is_usual(
             before, delta, self._hosts, self._running, self._pending, self._kept.jobs_on
         ):
-            self._load(apply(before, delta))
+            self._load(apply(self.snapshot, delta))
             return
+        self._whole = None
         if self._kept.ordered.available_until and delta.now != before.now:
             self._ground = self._last = None
         if is_empty(delta):
-            self.snapshot = before.model_copy(update={"now": delta.now, "position": delta.position})
+            self._rest = before.model_copy(update={"now": delta.now, "position": delta.position})
             return
         self._last = None
         self._changes += 1
@@ -120,16 +132,18 @@ class Scheduler:
         self._change_running_and_hosts(delta)
         self._change_pending(delta)
         self._change_shared(delta.shared.put)
-        self.snapshot = self._after(before, delta)
-        if self.snapshot.catalog.templates is not before.catalog.templates:
-            self._kinds = template_kinds(self.snapshot.catalog)
+        self._rest = self._after(before, delta)
+        if delta.pending.is_any:
+            self._waiting = None
+        if self._rest.catalog.templates is not before.catalog.templates:
+            self._kinds = template_kinds(self._rest.catalog)
             self._queue.see_kinds(self._kinds.values())
         is_overgrown = self._meters.is_overgrown or self._queue.is_overgrown
         if is_overgrown or limits != self._limits_of(arrays):
             self._load(self.snapshot)
 
     def _after(self, before: Snapshot, delta: Delta) -> Snapshot:
-        """Return the snapshot of what is kept now."""
+        """Return the snapshot of what is kept now, without the jobs that wait."""
         return built(
             Snapshot,
             {
@@ -145,9 +159,7 @@ class Scheduler:
                 "running": tuple(self._running.values())
                 if delta.running.is_any
                 else before.running,
-                "pending": tuple(self._pending.values())
-                if delta.pending.is_any
-                else before.pending,
+                "pending": (),
                 "catalog": next_catalog(before.catalog, delta.catalog, []),
                 "settings": before.settings,
             },
@@ -262,12 +274,12 @@ class Scheduler:
         Raises:
             AllocatorError, InputError: see ``run_session``.
         """
-        snapshot, last = self.snapshot, self._last
+        snapshot, last = self._rest, self._last
         if last is not None and last.is_of(snapshot.now, trace=trace):
             self.same += 1
             return last.outcome_at(snapshot.position)
         if not self._queue.is_readable:
-            return Outcome.of(run_session(snapshot, trace=trace, allocators=self._given))
+            return Outcome.of(run_session(self.snapshot, trace=trace, allocators=self._given))
         if self._guarantees or self._both:
             outcome = Outcome.of(run_compiled(self._compiled(one_by_one=True), trace=trace))
         else:
@@ -275,12 +287,12 @@ class Scheduler:
             made = self._changes
             outcome = self._result.run(compiled, self._kept.all_free(), trace=trace)
             outcome = outcome.only_while(lambda: self._changes == made)
-        self._last = _Last(outcome, snapshot, self._kept.maybe_idle, trace=trace)
+        self._last = _Last(outcome, snapshot, self._pending, self._kept.maybe_idle, trace=trace)
         return outcome
 
     def _compiled(self, *, one_by_one: bool) -> Compiled:
         """Return what a session works on, with the queue job by job or not at all."""
-        snapshot, warnings = self.snapshot, list[str]()
+        snapshot, warnings = self._rest, list[str]()
         ground = self._ground
         if ground is None or len(ground.scopes) > _SCOPES_MAX:
             ground = self._ground = Ground(
@@ -331,11 +343,18 @@ class _Last:
     """The last result, and until when it stays the same if nothing but time goes on."""
 
     def __init__(
-        self, outcome: Outcome, snapshot: Snapshot, idle: Mapping[str, Host], *, trace: bool
+        self,
+        outcome: Outcome,
+        snapshot: Snapshot,
+        pending: Mapping[str, PendingJob],
+        idle: Mapping[str, Host],
+        *,
+        trace: bool,
     ) -> None:
         self._first = self._outcome = outcome
         self._position = snapshot.position
         self._snapshot = snapshot
+        self._pending = pending
         self._idle = idle
         self._trace = trace
         self._until: datetime | None = None
@@ -370,7 +389,7 @@ class _Last:
             if queue.demand_threshold
         }
         if waits:
-            for job in snapshot.pending:
+            for job in self._pending.values():
                 for wait in waits.get(job.queue, ()):
                     if job.submitted is not None and job.submitted + wait > now:
                         yield job.submitted + wait

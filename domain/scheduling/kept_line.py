@@ -1,6 +1,7 @@
 """The waiting jobs of a strict order without limits: one line, in which all behind the first that cannot start say the same."""
 
 from collections.abc import Collection, Container, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from xce.domain.cluster.state import State
@@ -9,16 +10,19 @@ from xce.domain.formats.session_result import JobWhy, Pending, ReasonKind
 from xce.domain.scheduling.explain import Failure, behind
 from xce.domain.scheduling.groups import Free, Group, Place, stop_of
 from xce.domain.scheduling.placement import Placed, start
+from xce.domain.scheduling.trace import not_provisionable
 
 
 class Blocked(NamedTuple):
     """The first job that cannot start.
 
     Attributes:
+        at: where it stands among all jobs.
         failure: why it waits.
         order: why those behind it do.
     """
 
+    at: int
     place: Place
     group: Group
     failure: Failure
@@ -32,18 +36,24 @@ class Line(NamedTuple):
         started: those that start, with what they are given.
         stopped: groups that something about their jobs themselves stops.
         blocked: the first that cannot start, None if all can.
-        behind: those behind it.
     """
 
     started: list[tuple[Place, Placed]]
     stopped: dict[Group, Failure]
     blocked: Blocked | None
-    behind: Sequence[Place]
+
+    def behind(self, places: Iterable[Place]) -> Sequence[Place]:
+        """Return the jobs behind the first that cannot start; ``places``: all jobs, as they were."""
+        if self.blocked is None:
+            return ()
+        rest = islice(places, self.blocked.at + 1, None)
+        stopped = self.stopped
+        return [each for each in rest if each.group not in stopped] if stopped else [*rest]
 
 
 def walk(
     core: State,
-    places: Sequence[Place],
+    places: Iterable[Place],
     groups: Iterable[Group],
     here: Container[str],
     free: Free | None,
@@ -62,7 +72,7 @@ def walk(
         if group.may_stop and (stop := stop_of(group, here)) is not None:
             stopped[group] = stop
     started: list[tuple[Place, Placed]] = []
-    for number, place in enumerate(places):
+    for at, place in enumerate(places):
         own = place.group
         assert own is not None, "every job is in one"
         if own in stopped:
@@ -76,34 +86,46 @@ def walk(
                     free.take(placed)
                 continue
             failure = placed
-        line = places[number + 1 :]
-        if stopped:
-            line = [each for each in line if each.group not in stopped]
-        return Line(started, stopped, Blocked(place, own, failure, behind(place.job.id)), line)
-    return Line(started, stopped, None, ())
+        blocked = Blocked(at, place, own, failure, behind(place.job.id))
+        return Line(started, stopped, blocked)
+    return Line(started, stopped, None)
 
 
 class Said(NamedTuple):
-    """What is written of a job: main reason, reasons, and why it is not counted."""
+    """What is written of a job.
+
+    Attributes:
+        reason, number: its main reason, and its reasons.
+        why: why it is not counted.
+        text: what a trace says of it if it stands behind the first that cannot start: as long as ``why`` is the same.
+    """
 
     reason: ReasonKind
     number: int
     why: str
+    text: str | None = None
 
 
 class KeptLine:
     """What is written of the jobs of a line, kept as long as the same is said of those behind."""
 
-    def __init__(self, stopped: Collection[Group]) -> None:
+    def __init__(self, stopped: Collection[Group], *, traced: bool) -> None:
         """Begin with nothing written.
 
-        ``stopped``: the groups that are not in the line; with others another line is to be kept.
+        Args:
+            stopped: the groups that are not in the line; with others another line is to be kept.
+            traced: whether lines of a trace are kept too.
         """
-        self.stopped = frozenset(stopped)
+        self._stopped = frozenset(stopped)
+        self._traced = traced
         #: Jobs of which something else is written than of all the others, or nothing.
         self.odd: list[Place] = []
         self._said: Said | None = None
         self._blocked: tuple[Place, Said] | None = None
+
+    def is_of(self, stopped: Collection[Group], *, traced: bool) -> bool:
+        """Return whether it is the line without these groups, traced or not."""
+        return self._traced is traced and self._stopped == stopped
 
     def write(
         self, blocked: Place, of_it: Said, behind: Sequence[Place], of_them: Said | None
@@ -119,7 +141,10 @@ class KeptLine:
             is_same_reason = before is not None and before[:2] == of_them[:2]
             is_other |= _write_pending(odd if is_same_reason else behind, of_them)
             is_same_why = before is not None and before.why == of_them.why
-            is_other |= _write_whys(odd if is_same_why else behind, of_them)
+            others = odd if is_same_why else behind
+            is_other |= _write_whys(others, of_them)
+            if of_them.text is not None:
+                _write_traces(others, of_them.text, of_them.why)
         if not is_same:
             _write_pending((blocked,), of_it)
             _write_whys((blocked,), of_it)
@@ -148,3 +173,10 @@ def _write_whys(places: Sequence[Place], said: Said) -> bool:
     for place, why in zip(places, made, strict=True):
         place.why = why
     return bool(places)
+
+
+def _write_traces(places: Sequence[Place], text: str, why: str) -> None:
+    """Write the lines of jobs in a trace."""
+    for place in places:
+        name = place.name
+        place.traced = (f"job {name}: {text}", not_provisionable(name, why))

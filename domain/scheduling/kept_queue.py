@@ -1,6 +1,5 @@
 """The pending jobs in the order in which they are tried, kept up to date from one session to the next."""
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from xce.domain.scheduling.allocators import Allocators, unknown
 from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import ClassKey, Likeness, class_key, class_of
 from xce.domain.scheduling.groups import Group, GroupKey, Place, Shape
+from xce.domain.scheduling.in_order import InOrder
 
 _BEFORE_ALL: Final = datetime.min.replace(tzinfo=UTC)
 #: Texts of requirements that are read before it is time to begin anew.
@@ -39,7 +39,7 @@ class KeptQueue:
     """
 
     __slots__ = (
-        "_allocators", "_classes", "_groups", "_kinds", "_likeness", "_loose", "_orders", "_priority", "_queue", "_reader",
+        "_allocators", "_classes", "_groups", "_kinds", "_likeness", "_loose", "_priority", "_queue", "_reader",
         "_shapes", "_texts", "_unreadable", "_wanted", "by_id", "changes", "joined", "places", "undeclared",
     )  # fmt: skip
 
@@ -65,11 +65,9 @@ class KeptQueue:
         self.joined: list[Place] = []
         self.undeclared: Counter[str] = Counter()
         places = [self._place(job) for job in snapshot.pending]
-        places.sort(key=lambda place: place.order)
-        self.places = places
+        self.places = InOrder(places)
         #: Jobs that came after groups were made, and are in none yet.
         self._loose: list[Place] = []
-        self._orders = [place.order for place in places]
         self.by_id = {place.job.id: place for place in places}
 
     @property
@@ -90,15 +88,8 @@ class KeptQueue:
         if self._likeness is not None:
             self._loose.append(place)
         self.changes += 1
-        at = bisect_left(self._orders, place.order)
-        is_whole = self._queue is not None and len(self._queue) == len(self.places)
-        self._orders.insert(at, place.order)
-        self.places.insert(at, place)
-        job_class = None if place.shape is None else place.shape.job_class
-        if self._queue is not None and is_whole and job_class is not None:
-            self._queue.insert(at, (job, job_class))
-        else:
-            self._queue = None
+        self._queue = None
+        self.places.put(place)
 
     def remove(self, job_id: str) -> None:
         """Take a job out."""
@@ -109,12 +100,8 @@ class KeptQueue:
             group.remove(place)
             if not group.places:
                 del self._groups[group.key]
-        at = bisect_left(self._orders, place.order)
-        if self._queue is not None and len(self._queue) == len(self.places):
-            del self._queue[at]
-        else:
-            self._queue = None
-        del self._orders[at], self.places[at]
+        self._queue = None
+        self.places.remove(place)
         self._unreadable.discard(job_id)
         if place.shape is not None:
             place.shape.jobs -= 1
@@ -167,7 +154,7 @@ class KeptQueue:
             self._groups.clear()
             for place in self.places:
                 place.group = None
-            self._loose = self.places[:]
+            self._loose = list(self.places)
         for place in self._loose:
             if self.by_id.get(place.job.id) is place and place.group is None:
                 self._group_of(place, likeness).put(place)

@@ -1,6 +1,6 @@
 """The result of a session on groups of waiting jobs: what is written of a job is kept until something else is said of its group."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Final
@@ -21,6 +21,7 @@ from xce.domain.formats.session_result import (
     SessionResult,
 )
 from xce.domain.formats.snapshot import OrderMode
+from xce.domain.scheduling.classes import JobClass
 from xce.domain.scheduling.compile import Compiled
 from xce.domain.scheduling.explain import Failure, Publisher
 from xce.domain.scheduling.groups import Free, Group, PhaseOne, Place, Stretch, try_groups
@@ -56,8 +57,8 @@ class KeptResult:
         is_strict = compiled.snapshot.settings.order is OrderMode.STRICT
         if self._never is None or not self._never.is_of(compiled):
             self._never = _Judge(compiled, supply)
-        if is_strict and not trace and self._are_a_line(compiled, supply):
-            return self._run_line(compiled, supply, kept_free)
+        if is_strict and self._are_a_line(compiled, supply):
+            return self._run_line(compiled, supply, kept_free, trace=trace)
         self._forget_line()
         self._queue.joined = []
         groups = self._queue.groups
@@ -65,10 +66,23 @@ class KeptResult:
         told = told_of_all(compiled, supply, self._never.judge, found.waiting)
         if told is None:
             started = [(place.job, placed) for place, placed in found.started]
-            result = result_of(compiled, started, self._one_by_one(found), trace=trace)
-        else:
-            result = self._written(compiled, found, told, trace=trace)
-        return Outcome.of(result)
+            return Outcome.of(result_of(compiled, started, self._one_by_one(found), trace=trace))
+        allocations = _allocations(compiled, found.started)
+        write = partial(self._written, compiled, found, told, allocations, trace=trace)
+        return self._outcome(compiled, allocations, write, trace=trace)
+
+    @staticmethod
+    def _outcome(
+        compiled: Compiled,
+        allocations: tuple[Allocation, ...],
+        write: Callable[[], SessionResult],
+        *,
+        trace: bool,
+    ) -> Outcome:
+        """Return what comes of a session that demands nothing; nobody asks for a trace who does not read it."""
+        if trace:
+            return Outcome.of(write())
+        return Outcome(compiled.snapshot.position, allocations, (), write)
 
     def _are_a_line(self, compiled: Compiled, supply: Supply) -> bool:
         """Return whether all jobs behind one that cannot start say the same."""
@@ -93,36 +107,43 @@ class KeptResult:
         group.judge = self._never
         return True
 
-    def _run_line(self, compiled: Compiled, supply: Supply, free: Free | None) -> Outcome:
+    def _run_line(
+        self, compiled: Compiled, supply: Supply, free: Free | None, *, trace: bool
+    ) -> Outcome:
         core, queue = compiled.core, self._queue
         found = walk(core, queue.places, queue.groups, compiled.ids, free)
-        started = found.started
-        allocations: tuple[Allocation, ...] = ()
-        if started:
-            allocations = allocations_of(core, [(place.job, placed) for place, placed in started])
-        write = partial(self._write_line, compiled, supply, found, allocations)
-        return Outcome(compiled.snapshot.position, allocations, (), write)
+        allocations = _allocations(compiled, found.started)
+        write = partial(self._write_line, compiled, supply, found, allocations, trace=trace)
+        return self._outcome(compiled, allocations, write, trace=trace)
 
     def _write_line(
-        self, compiled: Compiled, supply: Supply, found: Line, allocations: tuple[Allocation, ...]
+        self,
+        compiled: Compiled,
+        supply: Supply,
+        found: Line,
+        allocations: tuple[Allocation, ...],
+        *,
+        trace: bool,
     ) -> SessionResult:
         """Write the result of a session; those before it may not have been written."""
         core, queue = compiled.core, self._queue
+        behind = found.behind(queue.places)
         joined, queue.joined = queue.joined, []
         line = self._line
-        if line is None or line.stopped != found.stopped.keys():
+        if line is None or not line.is_of(found.stopped.keys(), traced=trace):
             self._forget_line()
-            line = self._line = KeptLine(found.stopped)
+            line = self._line = KeptLine(found.stopped.keys(), traced=trace)
         line.odd += joined
         publisher = Publisher(core)
+        recorder = Trace(core) if trace else None
         failures = [
             (group.places[0].order, failure, group) for group, failure in found.stopped.items()
         ]
-        if found.blocked is not None:
-            place, group, failure, order = found.blocked
-            failures.append((place.order, failure, group))
-            if found.behind:
-                failures.append((found.behind[0].order, order, group))
+        blocked = found.blocked
+        if blocked is not None:
+            failures.append((blocked.place.order, blocked.failure, blocked.group))
+            if behind:
+                failures.append((behind[0].order, blocked.order, blocked.group))
         failures.sort(key=itemgetter(0))
         for _, failure, group in failures:
             publisher.publish(failure, group.job_class)
@@ -132,19 +153,52 @@ class KeptResult:
             stretch = Stretch(group, 0, len(group.places), failure)
             is_other |= say(stretch, publisher.publish(failure, group.job_class))
             is_other |= tell(stretch, why_not_examined(failure))
-        if (blocked := found.blocked) is not None:
+        if blocked is not None:
             of_it = publisher.publish(blocked.failure, blocked.group.job_class)
             of_them = None
-            if found.behind:
+            if behind:
                 said = publisher.publish(blocked.order, blocked.group.job_class)
-                of_them = Said(*said, f"behind job {blocked.place.job.id}")
+                text = None
+                if recorder is not None:
+                    (text,) = recorder.texts(blocked.group.job_class, blocked.order)
+                of_them = Said(*said, f"behind job {blocked.place.job.id}", text)
             why = Now(compiled, supply).why(blocked.group)
-            is_other |= line.write(blocked.place, Said(*of_it, why), found.behind, of_them)
+            is_other |= line.write(blocked.place, Said(*of_it, why), behind, of_them)
         if is_other:
             self._write(found.started, ())
             line.odd += [place for place, _ in found.started]
         placed = [placed for _, placed in found.started]
-        return self._result(compiled, allocations, placed, sets, ())
+        result = self._result(compiled, allocations, placed, sets, ())
+        if recorder is None:
+            return result
+        recorder.started(allocations)
+        self._trace_line(recorder, found, behind)
+        return result.model_copy(update={"trace": recorder.lines})
+
+    def _trace_line(self, recorder: Trace, found: Line, behind: Sequence[Place]) -> None:
+        """Describe the jobs that wait, once what is written of them is."""
+        blocked = found.blocked
+        if not found.stopped:
+            if blocked is not None:
+                recorder.waiting([(blocked.place.job, blocked.group.job_class, blocked.failure)])
+                recorder.add([place.traced[0] for place in behind])
+                recorder.not_counted(self._not_counted[:1])
+                recorder.add([place.traced[1] for place in behind])
+            return
+        started = {place for place, _ in found.started}
+        waiting: list[Waiting] = []
+        for place in self._queue.places:
+            if place in started:
+                continue
+            group = place.group
+            assert group is not None, "every job is in one"
+            failure = found.stopped.get(group)
+            if failure is None:
+                assert blocked is not None, "it waits, and nothing of its own stops it"
+                failure = blocked.failure if place is blocked.place else blocked.order
+            waiting.append((place.job, group.job_class, failure))
+        recorder.waiting(waiting)
+        recorder.not_counted(self._not_counted)
 
     def _forget_line(self) -> None:
         """Note that nothing is known any more of what is written of which job."""
@@ -155,18 +209,26 @@ class KeptResult:
 
     def _one_by_one(self, found: PhaseOne) -> list[Waiting]:
         """Return the waiting jobs in job order, each with its class and why it waits."""
-        failures: dict[Place, Failure] = {}
+        failures: dict[Place, tuple[JobClass, Failure]] = {}
         for stretch in found.waiting:
-            failures.update(dict.fromkeys(stretch.places, stretch.failure))
+            each = (stretch.group.job_class, stretch.failure)
+            failures.update(dict.fromkeys(stretch.places, each))
         return [
-            (place.job, place.group.job_class, failure)
+            (place.job, *of_it)
             for place in self._queue.places
-            if place.group is not None and (failure := failures.get(place)) is not None
+            if (of_it := failures.get(place)) is not None
         ]
 
     def _written(
-        self, compiled: Compiled, found: PhaseOne, told: Sequence[Told], *, trace: bool
+        self,
+        compiled: Compiled,
+        found: PhaseOne,
+        told: Sequence[Told],
+        allocations: tuple[Allocation, ...],
+        *,
+        trace: bool,
     ) -> SessionResult:
+        """Write the result of a session; those before it may not have been written."""
         core = compiled.core
         publisher = Publisher(core)
         is_other = self._seen != self._queue.changes or bool(found.started)
@@ -181,9 +243,7 @@ class KeptResult:
         sets = publisher.sets()
         if is_other or impossible:
             self._write(found.started, impossible)
-        given = [(place.job, placed) for place, placed in found.started]
-        allocations = allocations_of(core, given) if given else ()
-        placed = [placed for _, placed in given]
+        placed = [placed for _, placed in found.started]
         result = self._result(compiled, allocations, placed, sets, impossible)
         if not trace:
             return result
@@ -234,7 +294,7 @@ class KeptResult:
                 place.group.untold.append(place)
         places = self._queue.places
         self._pending = pending_of(places)
-        others: Sequence[Place] = places
+        others: Iterable[Place] = places
         if impossible:
             gone = set(impossible)
             others = [place for place in places if place not in gone]
@@ -266,12 +326,21 @@ def _totals(compiled: Compiled) -> list[int]:
     return [pool.total for pool in compiled.snapshot.shared]
 
 
-def pending_of(places: Sequence[Place]) -> tuple[Pending, ...]:
+def _allocations(
+    compiled: Compiled, started: Sequence[tuple[Place, Placed]]
+) -> tuple[Allocation, ...]:
+    """Return what starting jobs are given."""
+    if not started:
+        return ()
+    return allocations_of(compiled.core, [(place.job, placed) for place, placed in started])
+
+
+def pending_of(places: Iterable[Place]) -> tuple[Pending, ...]:
     """Return what is written of the jobs that wait."""
     return tuple([pending for place in places if (pending := place.pending) is not None])
 
 
-def whys_of(places: Sequence[Place]) -> tuple[JobWhy, ...]:
+def whys_of(places: Iterable[Place]) -> tuple[JobWhy, ...]:
     """Return why jobs are not counted, or are impossible."""
     return tuple([why for place in places if (why := place.why) is not None])
 

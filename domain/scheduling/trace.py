@@ -18,7 +18,7 @@ from xce.domain.formats.session_result import (
     Provisioning,
     ReasonKind,
 )
-from xce.domain.formats.snapshot import HostState, PendingJob
+from xce.domain.formats.snapshot import PendingJob
 from xce.domain.scheduling.attempt import Attempt, Context
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.explain import Failure
@@ -33,6 +33,7 @@ class Trace:
     def __init__(self, core: State) -> None:
         self._core = core
         self._lines: list[str] = []
+        self._texts: dict[Failure, list[str]] = {}
         self._on_hosts: dict[tuple[Part, int], list[str]] = {}
 
     @property
@@ -49,21 +50,28 @@ class Trace:
 
     def waiting(self, waiting: Iterable[tuple[PendingJob, JobClass, Failure]]) -> None:
         """Describe the jobs that wait: what stopped them, and on which hosts."""
-        texts: dict[Failure, list[str]] = {}
         lines = self._lines
         last: Failure | None = None
         said: list[str] = []
         for job, job_class, failure in waiting:
             if failure is not last:
-                known = texts.get(failure)
-                if known is None:
-                    known = texts[failure] = self._texts(job_class, failure)
-                last, said = failure, known
+                last, said = failure, self.texts(job_class, failure)
             name = job.id
             for text in said:
                 lines.append(f"job {name}: {text}")
 
-    def _texts(self, job_class: JobClass, failure: Failure) -> list[str]:
+    def add(self, lines: Iterable[str]) -> None:
+        """Add lines that were made elsewhere."""
+        self._lines += lines
+
+    def texts(self, job_class: JobClass, failure: Failure) -> list[str]:
+        """Return what is said of a job that waits, a text for each of its lines."""
+        known = self._texts.get(failure)
+        if known is None:
+            known = self._texts[failure] = self._of_failure(job_class, failure)
+        return known
+
+    def _of_failure(self, job_class: JobClass, failure: Failure) -> list[str]:
         texts: list[str] = []
         for found in failure.early:
             said = "" if found.detail is None else f" ({found.detail})"
@@ -78,14 +86,17 @@ class Trace:
         self, demand: Demand, provisioning: Mapping[str, Provisioning], jobs: Iterable[PendingJob]
     ) -> None:
         """Describe what the catalog pass found for each job."""
-        refused = {each.job: f"not provisionable: {each.why}" for each in demand.not_counted}
-        refused |= {each.job: f"not provisionable: {each.why}" for each in demand.impossible}
-        refused |= dict.fromkeys(demand.not_examined, "not examined: past the cap")
+        refused = {
+            each.job: not_provisionable(each.job, each.why)
+            for each in (*demand.not_counted, *demand.impossible)
+        }
+        for name in demand.not_examined:
+            refused[name] = f"job {name}: not examined: past the cap"
         for job in jobs:
             given = provisioning.get(job.id)
             if given is None:
                 if job.id in refused:
-                    self._lines.append(f"job {job.id}: {refused[job.id]}")
+                    self._lines.append(refused[job.id])
                 continue
             for template, hosts in given.templates.items():
                 self._lines.append(
@@ -100,7 +111,7 @@ class Trace:
 
     def not_counted(self, whys: Iterable[JobWhy]) -> None:
         """Describe what ``catalog`` says where no job is counted: ``whys`` is all that there is to say, in job order."""
-        self._lines += [f"job {each.job}: not provisionable: {each.why}" for each in whys]
+        self._lines += [not_provisionable(each.job, each.why) for each in whys]
 
     def _part(self, job: JobClass, part: Part, tasks: int) -> list[str]:
         """Return the first thing that stops a part on every class of hosts."""
@@ -115,7 +126,7 @@ class Trace:
         bucket = request.largest_bucket(tasks)
         amounts = request.bucket(bucket, first=True)
         wanted = ", ".join(f"{amount} {name}" for name, amount in amounts) or "nothing"
-        stops = self._stops(part, lambda place: self._short(job, part, place, amounts, tasks))
+        stops = self._stops(part, self._short(job, part, amounts, tasks))
         return [f"wants {wanted} on a host for {_tasks(bucket)} of {tasks}", *stops]
 
     def _unselected(self, part: Part) -> list[str]:
@@ -131,14 +142,18 @@ class Trace:
         stopped: dict[str, list[str]] = {}
         hosts = self._core.ground.hosts
         selected = set(self._core.view(part.scope).matching)
-        for place, host in enumerate(hosts.hosts):
-            if host.state is not HostState.OPEN:
-                stop = f"is {host.state.value}"
+        for place, (name, is_open) in enumerate(zip(hosts.names, hosts.is_open, strict=True)):
+            if not is_open:
+                stop = f"is {hosts.hosts[place].state.value}"
             elif place not in selected:
                 stop = self._not_selected(part, place)
             else:
                 stop = of_matching(place)
-            stopped.setdefault(stop, []).append(host.name)
+            known = stopped.get(stop)
+            if known is None:
+                stopped[stop] = [name]
+            else:
+                known.append(name)
         lines = [f"{_names(names)}: {stop}" for stop, names in stopped.items()]
         return lines or ["there are no hosts"]
 
@@ -152,14 +167,27 @@ class Trace:
             return "is not what select asks for"
         return "must go before the job would end"
 
-    def _short(self, job: JobClass, part: Part, place: int, amounts: Amounts, tasks: int) -> str:
-        """Return the first thing that stops the largest bucket, which takes ``amounts``, on a host that matches."""
+    def _short(
+        self, job: JobClass, part: Part, amounts: Amounts, tasks: int
+    ) -> Callable[[int], str]:
+        """Return what says of a host that matches the first thing that stops the largest bucket there, which takes ``amounts``."""
         core = self._core
-        if place in (core.busy if part.is_exclusive else core.shut):
-            return "has a job that cannot share it"
-        for name, amount in amounts:
-            if core.column(name)[place] < amount:
-                return f"short of {name}"
+        barred = core.busy if part.is_exclusive else core.shut
+        rows = [(core.column(name), amount, f"short of {name}") for name, amount in amounts]
+
+        def short(place: int) -> str:
+            if place in barred:
+                return "has a job that cannot share it"
+            for column, amount, stop in rows:
+                if column[place] < amount:
+                    return stop
+            return self._refused(job, part, place, amounts, tasks)
+
+        return short
+
+    def _refused(self, job: JobClass, part: Part, place: int, amounts: Amounts, tasks: int) -> str:
+        """Return what stops the largest bucket on a host that has room for it."""
+        core = self._core
         attempt = Attempt(part, tasks, Context(job))
         bucket = part.request.largest_bucket(tasks)
         fixed = part.fixed_shared(tasks)
@@ -185,6 +213,11 @@ class Trace:
         if limits:
             return f"limit {min(limits, key=key_of_name)}"
         return "has room, and is too few"
+
+
+def not_provisionable(job: str, why: str) -> str:
+    """Return the line of a job that is not counted."""
+    return f"job {job}: not provisionable: {why}"
 
 
 def _stop(kind: ReasonKind, name: str | None) -> str:

@@ -136,8 +136,9 @@ def test_a_cluster_that_goes_on_at_random_has_the_sessions_of_fresh_snapshots(se
     chance = Random(seed)
     snapshot = beginning(chance)
     scheduler = Scheduler(snapshot)
+    traced = chance.choice([0.15, 0.15, 0.9, 1.0])
     for step in range(STEPS):
-        trace = chance.random() < 0.15
+        trace = chance.random() < traced
         kept, fresh = scheduler.run(trace=trace), run_session(snapshot, trace=trace)
         assert kept.to_json() == fresh.to_json()
         after = next_of(chance, snapshot, 100 * (step + 1))
@@ -156,6 +157,10 @@ def test_results_that_nobody_reads_change_nothing_of_those_that_are_read(seed: i
         assert outcome.countable == fresh.demand.countable
         if chance.random() < 0.4:
             assert outcome.result.to_json() == fresh.to_json()
+        elif chance.random() < 0.2:
+            assert (
+                scheduler.run(trace=True).to_json() == run_session(snapshot, trace=True).to_json()
+            )
         after = next_of(chance, snapshot, 100 * (step + 1))
         scheduler.advance(difference(snapshot, after))
         snapshot = after

@@ -1,13 +1,15 @@
 """Waiting jobs in groups: what goes with the number of groups only, and what parts groups and classes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.reference.snapshots import NOW
-from xce.domain.formats.delta import difference
+from xce.domain.formats.delta import Changes, Delta, difference
 from xce.domain.formats.snapshot import (
     Catalog,
     Host,
@@ -24,6 +26,8 @@ from xce.domain.formats.snapshot import (
 )
 from xce.domain.scheduling import groups, placement
 from xce.domain.scheduling.compile import Compiled
+from xce.domain.scheduling.groups import Place
+from xce.domain.scheduling.in_order import InOrder
 from xce.domain.scheduling.kept import Scheduler
 from xce.domain.scheduling.session import run_session
 
@@ -207,10 +211,12 @@ def test_tasks_part_classes() -> None:
 
 
 STRICT = Settings(order=OrderMode.STRICT)
+in_both_orders = pytest.mark.parametrize("settings", [STRICT, Settings()], ids=["strict", "skip"])
 
 
-def test_what_waits_in_a_line_is_written_when_somebody_reads_it() -> None:
-    snapshot = full(20, settings=STRICT)
+@in_both_orders
+def test_what_waits_for_hosts_is_written_when_somebody_reads_it(settings: Settings) -> None:
+    snapshot = full(20, settings=settings)
     outcome = Scheduler(snapshot).outcome()
     assert not outcome.is_written
 
@@ -221,8 +227,11 @@ def test_what_waits_in_a_line_is_written_when_somebody_reads_it() -> None:
     assert result.to_json() == run_session(snapshot).to_json()
 
 
-def test_a_result_that_was_not_read_before_the_next_delta_cannot_be_read_any_more() -> None:
-    scheduler = Scheduler(full(20, settings=STRICT))
+@in_both_orders
+def test_a_result_that_was_not_read_before_the_next_delta_cannot_be_read_any_more(
+    settings: Settings,
+) -> None:
+    scheduler = Scheduler(full(20, settings=settings))
     outcome = scheduler.outcome()
 
     gone_on(scheduler, pending=scheduler.snapshot.pending[1:])
@@ -231,8 +240,11 @@ def test_a_result_that_was_not_read_before_the_next_delta_cannot_be_read_any_mor
         _ = outcome.result
 
 
-def test_a_result_that_was_read_stays() -> None:
-    scheduler = Scheduler(full(20, settings=STRICT))
+@in_both_orders
+def test_a_result_that_was_read_stays(
+    settings: Settings,
+) -> None:
+    scheduler = Scheduler(full(20, settings=settings))
     outcome = scheduler.outcome()
     written = outcome.result.to_json()
 
@@ -241,8 +253,11 @@ def test_a_result_that_was_read_stays() -> None:
     assert outcome.result.to_json() == written
 
 
-def test_a_result_may_be_read_first_when_only_the_position_has_gone_on() -> None:
-    scheduler = Scheduler(full(20, settings=STRICT))
+@in_both_orders
+def test_a_result_may_be_read_first_when_only_the_position_has_gone_on(
+    settings: Settings,
+) -> None:
+    scheduler = Scheduler(full(20, settings=settings))
     first = scheduler.outcome()
 
     after = gone_on(scheduler, position=scheduler.snapshot.position + 3)
@@ -253,13 +268,82 @@ def test_a_result_may_be_read_first_when_only_the_position_has_gone_on() -> None
     assert scheduler.outcome() is second
 
 
-def test_jobs_that_come_and_go_while_nobody_reads_are_not_remembered() -> None:
-    after = full(4, settings=STRICT)
+@in_both_orders
+def test_jobs_that_come_and_go_while_nobody_reads_are_not_remembered(settings: Settings) -> None:
+    after = full(4, settings=settings)
     scheduler = Scheduler(after)
+    scheduler.run()
     for number in range(100, 2_700):
         kept = scheduler.snapshot.pending[:4]
-        after = gone_on(scheduler, pending=(*kept, waiting(number)))
+        after = gone_on(scheduler, pending=(*kept, waiting(4 * number)))
         scheduler.outcome()
 
-    assert len(scheduler._queue.joined) < 1_100  # pyright: ignore[reportPrivateUsage]
+    queue = scheduler._queue  # pyright: ignore[reportPrivateUsage]
+    assert len(queue.joined) < 1_100
+    assert max(len(group.unsaid) for group in queue.groups) < 1_100
+    assert max(len(group.untold) for group in queue.groups) < 1_100
     assert scheduler.run().to_json() == run_session(after).to_json()
+
+
+@pytest.mark.parametrize(("settings", "looks"), [(STRICT, 2), (Settings(), 0)])
+def test_a_session_that_nobody_reads_looks_at_no_job_behind_those_that_wait_in_front(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, looks: int
+) -> None:
+    scheduler = Scheduler(full(100, settings=settings))
+    scheduler.run()
+    seen: list[Place] = []
+    places: Callable[[InOrder], Iterator[Place]] = InOrder.__iter__
+
+    def counted(queue: InOrder) -> Iterator[Place]:
+        for place in places(queue):
+            seen.append(place)
+            yield place
+
+    monkeypatch.setattr(InOrder, "__iter__", counted)
+    scheduler.advance(
+        Delta(
+            format="xce.delta/1",
+            base_now=NOW,
+            now=NOW,
+            running=Changes[RunningJob](removed=("r1",)),
+            pending=Changes[PendingJob](removed=("j9",), put=(waiting(100),)),
+        )
+    )
+
+    outcome = scheduler.outcome()
+
+    assert [each.job for each in outcome.allocations] == ["j0"]
+    assert len(seen) == looks
+    assert len(outcome.result.pending) == 99
+    assert len(seen) > 99
+
+
+def test_a_job_is_written_again_that_would_have_started_when_nobody_read() -> None:
+    scheduler = Scheduler(full(8))
+    scheduler.run()
+    gone_on(scheduler, running=scheduler.snapshot.running[1:])
+    assert scheduler.outcome().allocations
+
+    after = gone_on(scheduler, running=full(8).running)
+
+    assert scheduler.run().to_json() == run_session(after).to_json()
+
+
+@given(st.lists(st.integers(0, 5_000), unique=True, max_size=400), st.integers(0, 3_000))
+def test_jobs_stay_in_order_as_they_come_and_go(numbers: list[int], more: int) -> None:
+    job = waiting(0)
+    places = {number: Place(job, (0, number, NOW, ()), None) for number in {*numbers, *range(more)}}
+    first, later = numbers[::2], numbers[1::2]
+    queue = InOrder(places[number] for number in first)
+
+    for number in later:
+        queue.put(places[number])
+    for number in range(more):
+        if number not in numbers:
+            queue.put(places[number])
+    for number in first:
+        queue.remove(places[number])
+
+    left = sorted({*range(more), *later} - {*first})
+    assert [place.order[1] for place in queue] == left
+    assert len(queue) == len(left)
