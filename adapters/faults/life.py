@@ -63,7 +63,7 @@ class RealLife:
         self._rhythm = given.rhythm
         clock = given.clock
         books = _Books(given.controller, given.name)
-        leases = Leases(clock.elapsed_s)
+        leases = Leases(clock.elapsed_s, lambda: given.wake("keeper"))
         engine = Provisioner(given.ids)
 
         def pause(seconds: float) -> bool:
@@ -134,8 +134,7 @@ class RealLife:
         return self._keeper.period_s
 
     def _decide(self) -> float:
-        self._rounds.once()
-        return self._rhythm.review.total_seconds()
+        return self._rhythm.review.total_seconds() if self._rounds.once() else _REST_S
 
 
 def _patient(step: Callable[[], float]) -> Callable[[], float]:

@@ -81,9 +81,24 @@ class Driver:
         self.is_described = False
 
     # ---------------------------------------------------------------- messages in
-    def submit(self, steps: Iterable[Step], *, insist: bool = False) -> None:
-        """Make steps durable, one by one, and put their calls into the queue; ``insist``: they are an answer that nobody else knows."""
-        self._orders.submit(steps, insist=insist)
+    @property
+    def decides_under(self) -> int | None:
+        """The epoch under which something may be decided on what is read from now on; None: nothing may."""
+        return self._orders.decides_under
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether an order that was not answered may still be on its way."""
+        return self._orders.in_doubt
+
+    @property
+    def came(self) -> int | None:
+        """How often it was recorded what came of requests; None: it is being recorded."""
+        return self._orders.came
+
+    def submit(self, steps: Iterable[Step], *, under: int | None, came: int | None = None) -> bool:
+        """Make decisions durable, one by one, and put their calls into the queue; see ``Orders.submit``."""
+        return self._orders.submit(steps, under=under, came=came)
 
     # ------------------------------------------------------------------- the queue
     @property
@@ -125,18 +140,20 @@ class Driver:
             elif isinstance(first, StatusCall):
                 self._ask_status([call for call in calls if isinstance(call, StatusCall)])
             else:
-                self._call(first)
+                self._call(first, epoch)
         finally:
             self._orders.calls.forget(calls)
         return True
 
     # ----------------------------------------------------------------------- calls
-    def _call(self, call: Call) -> None:
+    def _call(self, call: Call, epoch: int) -> None:
         around = self._around
         began = around.elapsed_s()
         self._heard.take()  # what was said before led to nothing
         if isinstance(call, AskCall) and not self._is_wanted(call.ask.tag):
             return
+        if self._orders.epoch != epoch:
+            return  # it has ended while we looked whether the ask is wanted
         try:
             answer = make(call, self._provider, around.clock.now())
         except AdapterError as error:
@@ -189,7 +206,7 @@ class Driver:
 
     def _follow(self, steps: Iterable[Step]) -> None:
         """Record what follows from an answer."""
-        self.submit(self._with_evidence(steps), insist=True)
+        self._orders.tell(self._with_evidence(steps))
 
     def _with_evidence(self, steps: Iterable[Step]) -> Iterator[Step]:
         """Yield the steps, the first of them with what was really said."""
@@ -228,7 +245,9 @@ class Driver:
     # ---------------------------------------------------------------- what is due
     def poll(self) -> None:
         """Put everything that is due into the queue."""
-        around = self._around
+        around, under = self._around, self._orders.decides_under
+        if under is None:
+            return
         supply = around.books.supply(self._orders.wrote_s)
         inventory = inventory_of(supply, self.name)
         self._recall(inventory)
@@ -244,8 +263,8 @@ class Driver:
             capabilities={self.name: able},
             underway=self._orders.calls.underway(),
         )
-        self.submit(steps)
-        self._give_back_what_is_empty(supply, inventory)
+        self.submit(steps, under=under)
+        self._give_back_what_is_empty(supply, inventory, under)
         if not self._to_check:
             self._to_check.extend(_checks(inventory))
 
@@ -276,7 +295,7 @@ class Driver:
         if inventory.grants:
             self.describe()
 
-    def _give_back_what_is_empty(self, supply: Supply, inventory: Inventory) -> None:
+    def _give_back_what_is_empty(self, supply: Supply, inventory: Inventory, under: int) -> None:
         """Give back the hosts that their scheduler has closed and found empty; it opens those on which a job slipped in."""
         draining = {
             entry.id for entry in inventory.instances if entry.state is InstanceState.DRAINING
@@ -287,14 +306,15 @@ class Driver:
             if drain.state is DrainState.EMPTY and drain.instance in draining and drain.instance
         }
         if empty and not supply.site.frozen:
-            self.submit(self._around.engine.looked(empty, inventory))
+            self.submit(self._around.engine.looked(empty, inventory), under=under)
 
     def check_some(self) -> bool:
         """Ask which of some machines the provider takes back; return whether there were any to ask about.
 
         A part at a time, so that with many machines an ask does not wait for all of them.
         """
-        if not self._to_check or self._orders.epoch is None:
+        under = self._orders.decides_under
+        if not self._to_check or under is None:
             return False
         check = self._to_check.popleft()
         now = self._around.clock.now()
@@ -304,13 +324,13 @@ class Driver:
             _LOG.warning("take-backs unknown", provider=self.name, error=str(error))
             return True
         if notices:
-            self.submit(taken_back(notices, check.instances, now))
+            self.submit(taken_back(notices, check.instances, now), under=under)
         return True
 
     def reconcile(self) -> None:
         """Compare what the provider has with what we have."""
-        around = self._around
-        if self._orders.epoch is None:
+        around, under = self._around, self._orders.decides_under
+        if under is None:
             return
         inventory = inventory_of(around.books.supply(self._orders.wrote_s), self.name)
         orphans = around.books.orphans(self.name)
@@ -340,7 +360,7 @@ class Driver:
             _LOG.error("losses held back", provider=self.name, why=self._sightings.held)
         for odd in self._sightings.more:
             _LOG.error("amounts differ", provider=self.name, why=odd)
-        self.submit(self._with_evidence(steps))
+        self.submit(self._with_evidence(steps), under=under)
 
     @property
     def disbelieved(self) -> str | None:
@@ -356,8 +376,8 @@ class Driver:
     def describe(self) -> None:
         """Ask the provider what it offers; what it cannot say now, it has said before, or will say when it is asked again."""
         self.is_described = False
-        epoch = self._orders.epoch
-        if epoch is None:
+        under = self._orders.decides_under
+        if under is None:
             return
         began = self._around.elapsed_s()
         try:
@@ -371,7 +391,7 @@ class Driver:
             self.name, "DescribeCall", "answered", self._around.elapsed_s() - began
         )
         self.is_described = True
-        self.submit((Step((DescribeProvider(description),)),))
+        self.submit((Step((DescribeProvider(description),)),), under=under)
 
 
 def _checks(inventory: Inventory) -> Iterator[_Check]:

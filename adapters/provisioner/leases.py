@@ -4,7 +4,7 @@ A lease counts from when its last good renewal was *sent*, on a clock that canno
 waking that its time is over, before it does anything.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Lock
@@ -21,6 +21,8 @@ _LOG = structlog.get_logger("xce.provisioner")
 RENEWALS: Final = 3
 #: Leases that are renewed in one order.
 TOGETHER: Final = 50
+#: A lease in doubt is tried to be taken anew after this.
+DOUBT_S: Final = 5.0
 
 
 class LeaseDesk(Protocol):
@@ -50,11 +52,20 @@ class _Held:
 
 
 class Leases:
-    """What is held now. Threads may share it."""
+    """What is held now. Threads may share it.
 
-    def __init__(self, elapsed_s: Callable[[], float]) -> None:
+    An order that was sent and not answered may still arrive, at any time. From then on its provider is in doubt: facts may be
+    recorded and calls made, but nothing new is decided until the lease is taken anew, under an epoch that shuts out what is on its way.
+    """
+
+    def __init__(
+        self, elapsed_s: Callable[[], float], doubted: Callable[[], None] = lambda: None
+    ) -> None:
+        """Hold nothing; ``doubted`` is told when a provider comes in doubt."""
         self._elapsed_s = elapsed_s
+        self._doubted = doubted
         self._held: dict[str, _Held] = {}
+        self._in_doubt: dict[str, int] = {}
         self._lock = Lock()
 
     def epoch(self, provider: str) -> int | None:
@@ -83,11 +94,28 @@ class Leases:
         """A lease was taken, or renewed."""
         with self._lock:
             self._held[provider] = _Held(epoch, until_s)
+            if self._in_doubt.get(provider) != epoch:
+                self._in_doubt.pop(provider, None)
 
     def lost(self, provider: str) -> None:
         """It is somebody else's, or nobody's."""
         with self._lock:
             self._held.pop(provider, None)
+            self._in_doubt.pop(provider, None)
+
+    def doubt(self, provider: str, epoch: int) -> None:
+        """An order under an epoch was sent, and nobody knows whether it arrives."""
+        with self._lock:
+            held = self._held.get(provider)
+            if held is None or held.epoch != epoch:
+                return  # it cannot arrive any more, or that is for the next holder
+            self._in_doubt[provider] = epoch
+        self._doubted()
+
+    def in_doubt(self) -> frozenset[str]:
+        """Return the providers of which something may still be on its way."""
+        with self._lock:
+            return frozenset(self._in_doubt)
 
 
 class Permit:
@@ -131,26 +159,37 @@ class LeaseKeeper:
         self._elapsed_s = elapsed_s
         self._taken = taken
         self._stopping = Event()
+        self._news = Event()
 
     @property
     def period_s(self) -> float:
-        """How often leases are renewed."""
-        return self._term.total_seconds() / RENEWALS
+        """How long until the next step."""
+        period_s = self._term.total_seconds() / RENEWALS
+        return min(period_s, DOUBT_S) if self._leases.in_doubt() else period_s
 
     def run(self) -> None:
         """Keep leases until ``stop``; then give them up."""
         while not self._stopping.is_set():
+            self._news.clear()
             self.step()
-            self._stopping.wait(self.period_s)
+            self._news.wait(self.period_s)
+
+    def wake(self) -> None:
+        """Do a step now."""
+        self._news.set()
 
     def stop(self) -> None:
         """End ``run``."""
         self._stopping.set()
+        self._news.set()
 
     def step(self) -> None:
-        """Renew what is held and take what is free, once."""
-        self._renew()
-        wanted = [one for one in self._providers if self._leases.epoch(one) is None]
+        """Renew what is held, take what is free, and take anew what is in doubt, once."""
+        doubted = self._leases.in_doubt()
+        self._renew(doubted)
+        wanted = [
+            one for one in self._providers if one in doubted or self._leases.epoch(one) is None
+        ]
         if wanted and not self._stopping.is_set():
             self._take(wanted)
 
@@ -163,8 +202,8 @@ class LeaseKeeper:
             except XceError as error:
                 _LOG.warning("lease not released", provider=provider, error=str(error))
 
-    def _renew(self) -> None:
-        mine = list(self._leases.mine().items())
+    def _renew(self, doubted: Collection[str]) -> None:
+        mine = [one for one in self._leases.mine().items() if one[0] not in doubted]
         for start in range(0, len(mine), TOGETHER):
             some = dict(mine[start : start + TOGETHER])
             if not self._renewed(some) and len(some) > 1:
@@ -207,13 +246,17 @@ class LeaseKeeper:
                 and (entry.left_s or 0.0) > 0.0
             )
             if others:
+                self._leases.lost(provider)
                 continue
             until_s = self._elapsed_s() + self._term.total_seconds()
             try:
                 epoch = self._desk.take(provider, self._holder, self._term)
             except LeaseHeldError:
+                self._leases.lost(provider)
                 continue
             except XceError as error:
+                if isinstance(error, RejectedError):
+                    self._leases.lost(provider)
                 _LOG.warning("lease not taken", provider=provider, error=str(error))
                 continue
             self._leases.holds(provider, epoch, until_s)

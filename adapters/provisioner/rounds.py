@@ -102,22 +102,32 @@ class Rounds:
             if stopping.is_set():
                 return
             try:
-                self.once()
+                if not self.once():
+                    self._newest.news.set()  # again after the usual pause
             except XceError as error:
                 _LOG.warning("no round", error=str(error))
             except Exception:  # noqa: BLE001 - the outermost loop: it says so and goes on
                 _LOG.exception("a round met a defect")
             stopping.wait(self._rhythm.round.total_seconds())
 
-    def once(self) -> None:
-        """Decide once, and carry it out.
+    def once(self) -> bool:
+        """Decide once, and carry it out; return whether all of that could be done.
+
+        While an order of ours may still be on its way nothing is decided: it could bring what is decided a second time. What another
+        thread records of a provider between the reading and the intents was not counted: these are left to the next round.
 
         Raises:
             TransientError: the controller cannot be reached.
         """
+        drivers = self._drivers
+        if any(driver.in_doubt for driver in drivers.values()):
+            return False
+        # Before anything is read: what is recorded later, under this epoch or another one, is not known here.
+        under = {name: driver.decides_under for name, driver in drivers.items()}
+        came = {name: driver.came for name, driver in drivers.items()}
         supply = self._books.supply(self._elapsed_s())
         inputs, digest = self.inputs(supply)
-        asking = frozenset[str]().union(*(one.asking for one in self._drivers.values()))
+        asking = frozenset[str]().union(*(one.asking for one in drivers.values()))
         decisions, steps = self._engine.round(inputs, digest, asking)
         if self._recorder is not None:
             self._recorder.decided(inputs, digest, decisions)
@@ -126,11 +136,17 @@ class Rounds:
         by_provider: dict[str, list[Step]] = {}
         for step in steps:
             by_provider.setdefault(_provider_of(step), []).append(step)
+        complete = True
         for provider, some in by_provider.items():
-            driver = self._drivers.get(provider)
-            if driver is not None:
-                driver.submit(some)
-                self._wake(provider)
+            if under.get(provider) is None:
+                continue  # it is another one's to carry out
+            known = came[provider]
+            if known is None:
+                complete = False
+                continue
+            complete &= drivers[provider].submit(some, under=under[provider], came=known)
+            self._wake(provider)
+        return complete
 
     def inputs(self, supply: Supply) -> tuple[PolicyInput, str | None]:
         """Return the input of a round, and the digest of the session result that it is about."""

@@ -193,7 +193,7 @@ class ProvisionerService:
         self.config = config
         self.clock = clock or SystemClock()
         self.metrics = Metrics()
-        self.leases = Leases(self.clock.elapsed_s)
+        self.leases = Leases(self.clock.elapsed_s, lambda: self._keeper.wake())
         self.port = 0
         self._stopping = Event()
         self._client = client_of(config.controller)

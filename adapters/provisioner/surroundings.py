@@ -23,6 +23,14 @@ class LeaseView(Protocol):
         """It is somebody else's, or nobody's."""
         ...
 
+    def doubt(self, provider: str, epoch: int) -> None:
+        """An order under an epoch was sent, and nobody knows whether it arrives."""
+        ...
+
+    def in_doubt(self) -> frozenset[str]:
+        """Return the providers of which something may still be on its way."""
+        ...
+
 
 class Watch(Protocol):
     """Told what happens, for metrics."""

@@ -93,14 +93,16 @@ def a_lease_never_ends_for_its_holder(patch: Patch) -> None:
 def an_ask_is_made_before_its_intent_is_durable(patch: Patch) -> None:
     real = Driver.submit
 
-    def submit(self: Any, steps: Iterable[Step], *, insist: bool = False) -> None:
+    def submit(
+        self: Any, steps: Iterable[Step], *, under: int | None, came: int | None = None
+    ) -> bool:
         for step in steps:
-            epoch = self._orders.epoch
-            if epoch is not None and any(isinstance(one, OpenRequest) for one in step.commands):
-                self._orders.calls.put(epoch, step.calls)
+            if under is not None and any(isinstance(one, OpenRequest) for one in step.commands):
+                self._orders.calls.put(under, step.calls)
                 self.work()
                 step = Step(step.commands, otherwise=step.otherwise)
-            real(self, (step,), insist=insist)
+            real(self, (step,), under=under, came=came)
+        return True
 
     patch.setattr(Driver, "submit", submit)
 
@@ -120,13 +122,13 @@ def an_unknown_outcome_is_asked_again(patch: Patch) -> None:
 def a_draining_host_is_not_looked_at_again(patch: Patch) -> None:
     real = Driver._give_back_what_is_empty  # pyright: ignore[reportPrivateUsage]
 
-    def give_back(self: Any, supply: Any, inventory: Any) -> None:
+    def give_back(self: Any, supply: Any, inventory: Any, under: int) -> None:
         draining = {
             one.id: False for one in inventory.instances if one.state is InstanceState.DRAINING
         }
         if draining:
-            self.submit(self._around.engine.looked(draining, inventory))
-        real(self, supply, inventory)
+            self.submit(self._around.engine.looked(draining, inventory), under=under)
+        real(self, supply, inventory, under)
 
     patch.setattr(Driver, "_give_back_what_is_empty", give_back)
 

@@ -1,8 +1,9 @@
 """A provisioner without threads, in virtual time: the real rounds, driver and leases over the real controller and a cloud that knows the truth."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from tests.provisioner.truth import MINUTE, Cloud, Fate
@@ -152,6 +153,10 @@ class Site:
                 self.do(Role.SCHEDULER, ReportDrain(entry.host, entry.id, found))
 
 
+def nothing() -> None:
+    """Nothing happens."""
+
+
 class Books:
     """Fulfils ``Books`` and ``LeaseDesk`` on a site, with a death before and after each append."""
 
@@ -159,10 +164,18 @@ class Books:
         self.site = site
         self.fate = fate
         self.name = name
+        #: Orders are lost on their way, and may arrive later.
+        self.loses = False
+        self.on_their_way: list[Callable[[], Answer]] = []
+        #: Happens while the answer to the next question is on its way.
+        self.meanwhile: Callable[[], None] = nothing
 
     def supply(self, not_before_s: float) -> Supply:
         self._reach()
-        return self.site.supply()
+        supply = self.site.supply()
+        meanwhile, self.meanwhile = self.meanwhile, nothing
+        meanwhile()
+        return supply
 
     def orphans(self, provider: str) -> Mapping[str, str | None]:
         self._reach()
@@ -179,6 +192,12 @@ class Books:
     def record(self, commands: tuple[Command, ...], epochs: Mapping[str, int]) -> None:
         self._reach()
         self.fate.pass_by(f"before {type(commands[0]).__name__}")
+        if self.loses:
+            arrive = partial(
+                self.site.do, Role.PROVISIONER, *commands, name=self.name, epochs=epochs
+            )
+            self.on_their_way.append(arrive)
+            raise TransientError("no answer")
         self.site.do(Role.PROVISIONER, *commands, name=self.name, epochs=epochs)
         self.fate.pass_by(f"after {type(commands[0]).__name__}")
 
@@ -215,6 +234,7 @@ class Process:
         name: str = "p1",
         lifecycle: LifecycleSettings | None = None,
         policy: PolicyConfig | None = None,
+        pause: Callable[[float], bool] = lambda seconds: False,
     ) -> None:
         self.site = site
         self.books = Books(site, fate or Fate(), name)
@@ -229,7 +249,7 @@ class Process:
             ids=site.ids,
             clock=clock,
             elapsed_s=clock.elapsed_s,
-            pause=lambda seconds: False,
+            pause=pause,
             newest=site.newest,
             policy=settings.settings(),
             lifecycle=lifecycle or LifecycleSettings(),

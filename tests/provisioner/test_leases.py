@@ -152,3 +152,60 @@ def test_at_the_end_all_that_is_held_is_given_up_even_if_one_cannot_be() -> None
 
     assert leases.mine() == {}
     assert desk.released == []
+
+
+# -------------------------------------------------------------- orders in doubt
+def test_after_an_order_without_an_answer_the_lease_is_taken_anew_not_renewed() -> None:
+    desk = Desk()
+    made, leases = keeper(desk, "a", "b")
+    made.step()
+
+    leases.doubt("a", 1)
+    assert leases.in_doubt() == {"a"}
+    made.step()
+
+    assert leases.mine() == {"a": 2, "b": 1}
+    assert not leases.in_doubt()
+    assert desk.renewed == [{"b": 1}]
+
+
+def test_a_lease_in_doubt_is_looked_after_soon_and_the_one_who_does_is_told() -> None:
+    desk = Desk()
+    told: list[bool] = []
+    leases = Leases(desk.elapsed_s, lambda: told.append(True))
+    made = LeaseKeeper(desk, leases, ["a"], holder="p1", term=TERM, elapsed_s=desk.elapsed_s)
+    made.step()
+    assert made.period_s == 10.0
+
+    leases.doubt("a", 1)
+
+    assert told == [True]
+    assert made.period_s == 5.0
+
+
+def test_a_lease_is_in_doubt_until_it_is_known_who_has_it() -> None:
+    desk = Desk()
+    made, leases = keeper(desk, "a")
+    made.step()
+    leases.doubt("a", 1)
+    desk.away, desk.now = True, 40.0
+    made.step()
+    assert leases.epoch("a") is None, "its term is over"
+    assert leases.in_doubt() == {"a"}, "and what was sent may still arrive"
+
+    desk.away = False
+    desk.refused = {"a"}
+    made.step()
+
+    assert not leases.in_doubt(), "somebody else has it: under another epoch"
+
+
+def test_an_order_of_an_earlier_epoch_puts_nothing_in_doubt() -> None:
+    desk = Desk()
+    made, leases = keeper(desk, "a")
+    made.step()
+    leases.holds("a", 2, 30.0)
+
+    leases.doubt("a", 1)
+
+    assert not leases.in_doubt()
