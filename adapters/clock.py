@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from threading import Lock
+
+from xce.domain.engine.steady_clock import SteadyClock
 
 
 def _wall() -> datetime:
@@ -11,11 +13,7 @@ def _wall() -> datetime:
 
 
 class SystemClock:
-    """The wall clock, held to never go back. Threads may share it.
-
-    Where the wall clock is set back, stamps go on from the last one by the monotonic clock: what is due ten minutes after a stamp is due
-    ten minutes later, and not when the wall clock has caught up.
-    """
+    """The wall clock, held to never go back: see ``SteadyClock``. Threads may share it."""
 
     def __init__(
         self,
@@ -25,34 +23,20 @@ class SystemClock:
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Start; ``not_before`` is the last stamp of an earlier life."""
-        self._wall = wall
         self._monotonic_s = monotonic_s
         self._lock = Lock()
-        self._last: datetime | None = not_before
-        self._last_s = monotonic_s()
+        self._steady = SteadyClock(wall, monotonic_s, not_before)
 
     def now(self) -> datetime:
         """Return the wall clock's time, UTC, or, where that has been set back, the time since the last stamp after that stamp."""
         with self._lock:
-            now, earliest = self._wall(), self._earliest()
-            if earliest is not None and now < earliest:
-                return earliest
-            self._last, self._last_s = now, self._monotonic_s()
-            return now
+            return self._steady.now()
 
     def not_before(self, stamp: datetime) -> None:
         """Learn of a stamp that was given elsewhere."""
         with self._lock:
-            earliest = self._earliest()
-            if earliest is None or stamp > earliest:
-                self._last, self._last_s = stamp, self._monotonic_s()
+            self._steady.not_before(stamp)
 
     def elapsed_s(self) -> float:
         """Return seconds of a clock that nobody can set; its zero means nothing."""
         return self._monotonic_s()
-
-    def _earliest(self) -> datetime | None:
-        """Return the time since the last stamp after that stamp."""
-        if self._last is None:
-            return None
-        return self._last + timedelta(seconds=max(0.0, self._monotonic_s() - self._last_s))

@@ -128,3 +128,12 @@ def told_of_sessions(watcher: Watcher) -> Callable[[Snapshot, Outcome], None]:
         watcher.session(snapshot, outcome.result)
 
     return tell
+
+
+@runtime_checkable
+class NoteWatcher(Protocol):
+    """Told of what happens to the process and its provisioners, and is no event."""
+
+    def noted(self, what: str, at: datetime) -> None:
+        """It happened."""
+        ...

@@ -63,7 +63,7 @@ class Sessions:
             format="xce.policy/1",
             now=now,
             position=snapshot.position,
-            computed_at=now,
+            computed_at=snapshot.now,
             demand=result.demand,
             idle=result.idle,
             providers=known.catalog.descriptions(),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol
 
+from xce.domain.engine import messages
 from xce.domain.engine.calls import (
     Answer,
     AskCall,
@@ -20,18 +21,20 @@ from xce.domain.engine.calls import (
 from xce.domain.engine.commands import Command, DescribeProvider, RecordJoin
 from xce.domain.engine.controller import Controller
 from xce.domain.engine.polling import taken_back
-from xce.domain.engine.provisioner import Provisioner
 from xce.domain.engine.reconciliation import Listing, Sightings, reconcile
 from xce.domain.engine.site_commands import ReportDrain
-from xce.domain.errors import AdapterError, RejectedError
+from xce.domain.engine.steady_clock import SteadyClock
+from xce.domain.engine.workspace import NoLeaseError
+from xce.domain.errors import AdapterError, RejectedError, StaleEpochError
 from xce.domain.events import ids as aggregate_ids
 from xce.domain.formats.config import SimulationConfig
-from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.policy import Decision, PolicyInput
+from xce.domain.formats.scenario import Provisioners
 from xce.domain.ports import EventLog, IdSource
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.lease import ProviderLease
 from xce.projections.all import Projections
+from xce.replay.members import Member, Members
 from xce.replay.provider_truth import Join
 from xce.replay.providers import SimulatedProvider
 
@@ -58,8 +61,21 @@ class Outside(Protocol):
         """The time."""
         ...
 
+    @property
+    def wall(self) -> datetime:
+        """What the wall clock of the process's machine shows."""
+        ...
+
     def follow(self, event: object) -> None:
         """Do what an event says; it is durable."""
+        ...
+
+    def refused(self, what: str) -> None:
+        """A provisioner wanted to write what it may not any more."""
+        ...
+
+    def stands(self, member: Member, length: timedelta) -> None:
+        """A provisioner stands still in the middle of what it does."""
         ...
 
     def look(self, instances: Iterable[str]) -> dict[str, bool]:
@@ -89,29 +105,47 @@ class Shell:
         providers: Mapping[str, SimulatedProvider],
         ids: IdSource,
         outside: Outside,
-        lifecycle: LifecycleSettings,
+        provisioners: Provisioners | None = None,
     ) -> None:
         self.projections = Projections()
         self.crash_at: CrashPoint | None = None
         self._log = log
         self._providers = providers
         self._settings = config.policy.settings()
-        self._lifecycle = lifecycle
+        self._lifecycle = config.lifecycle
         self._outside = outside
         self._controller = Controller(log)
         self._primary = log.take_primary()
         self._ids = ids
-        self._provisioner = Provisioner(ids)
+        self.members = Members(provisioners, providers, ids)
+        self._clock = SteadyClock(lambda: outside.wall, self.elapsed_s)
         self._sightings: dict[str, Sightings] = {}
         self._early_joins: dict[str, Join] = {}
+
+    def elapsed_s(self) -> float:
+        """Return seconds of a clock that nobody can set."""
+        return self._outside.now.timestamp()
+
+    @property
+    def stamp(self) -> datetime:
+        """The time by the clock of the process."""
+        return self._clock.now()
+
+    @property
+    def acting(self) -> Member | None:
+        """Which provisioner acts now; None: none may."""
+        return self.members.acting(self.elapsed_s())
 
     def recover(self) -> None:
         """Read the whole log, and keep the leases that it has."""
         self.projections.apply(self._log.read())
+        if self.projections.position:
+            for recorded in self._log.read(self.projections.position - 1):
+                self._clock.not_before(recorded.event.timestamp)
         held = [
             self._log.get(ProviderLease, aggregate_ids.lease_id(name)) for name in self._providers
         ]
-        self._controller.start(held, elapsed_s=self._outside.now.timestamp())
+        self._controller.start(held, elapsed_s=self.elapsed_s())
 
     def reconfigure(self, config: SimulationConfig) -> None:
         """Follow another policy from now on."""
@@ -120,17 +154,32 @@ class Shell:
     # ------------------------------------------------------------------ orders
     def handle(self, command: Command, by: str = BY) -> None:
         """Carry out one command that records nothing by itself."""
-        self._controller.handle(command, at=self._outside.now, by=by)
+        self._controller.handle(command, at=self.stamp, by=by)
 
-    def commit(self, steps: Iterable[Step], by: str = BY) -> list[Step]:
-        """Append the commands of all steps at once; return the steps that were not refused."""
+    def commit(
+        self, steps: Iterable[Step], by: str = BY, member: Member | None = None
+    ) -> list[Step]:
+        """Append the commands of all steps at once; return the steps that were not refused.
+
+        Args:
+            steps: whose commands.
+            by: how events name who gave them.
+            member: which of several provisioners gave them, under its leases.
+        """
         done: list[Step] = []
         for step in steps:
-            if self._accepted(step.commands, by):
+            if self._accepted(step.commands, by, member):
                 done.append(step)
             else:
-                self._accepted(step.otherwise, by)
-        if change := self._controller.take():
+                self._accepted(step.otherwise, by, member)
+        self._append()
+        return done
+
+    def _append(self) -> None:
+        change = self._controller.take()
+        if not change:
+            self._controller.appended()
+        else:
             recorded = self._log.append(
                 change.aggregates, fences={"primary": self._primary, **change.fences}
             )
@@ -138,45 +187,88 @@ class Shell:
             self.projections.apply(recorded)
             for entry in recorded:
                 self._outside.follow(entry.event)
-        return done
 
-    def _accepted(self, commands: Iterable[Command], by: str) -> bool:
+    def _accepted(self, commands: Iterable[Command], by: str, member: Member | None) -> bool:
         try:
-            for command in commands:
-                self.handle(command, by)
-        except RejectedError:
+            if member is None or member.caller is None:
+                for command in commands:
+                    self.handle(command, by)
+            elif given := tuple(commands):
+                self._perform(member.caller, given, member.epochs)
+        except RejectedError as error:
+            if isinstance(error, (StaleEpochError, NoLeaseError)) and member and member.caller:
+                self._outside.refused(f"{member.name} may not act: {error}")
             return False
         return True
+
+    def _perform(
+        self, caller: messages.Caller, commands: tuple[Command, ...], epochs: Mapping[str, int]
+    ) -> messages.Answer:
+        """Carry out an order, all or nothing; see ``Controller.perform``."""
+        return self._controller.perform(
+            messages.Order(
+                commands=commands,
+                caller=caller,
+                at=self.stamp,
+                elapsed_s=self.elapsed_s(),
+                epochs=epochs,
+            )
+        )
+
+    def keep_leases(self, reaches: Callable[[str], bool]) -> list[str]:
+        """End leases whose time is over, renew and take them; return who leads now and did not before."""
+        self._controller.tick(at=self.stamp, elapsed_s=self.elapsed_s())
+        self._append()
+        new = list(self.members.keep_leases(self._perform, self.elapsed_s(), reaches))
+        self._append()
+        return new
 
     def round(
         self, inputs: PolicyInput, told: Callable[[tuple[Decision, ...]], None] = lambda _: None
     ) -> tuple[Decision, ...]:
         """Decide, tell, and carry out."""
-        decisions, steps = self._provisioner.round(inputs)
+        member = self._member()
+        decisions, steps = member.engine.round(inputs)
         told(decisions)
-        self.carry_out(steps)
+        if member.stall is not None and _asks(steps):
+            member.kept = steps
+            self._outside.stands(member, member.stall)
+        else:
+            self.carry_out(steps)
         return decisions
 
-    def carry_out(self, steps: Iterable[Step]) -> None:
-        """Make commands durable, then look and call, then go on with the answers, until nothing follows."""
-        while done := self.commit(steps):
+    def go_on(self, member: Member) -> None:
+        """Let a provisioner that stood still go on where it stood."""
+        steps, member.kept, member.stall = member.kept, None, None
+        if steps is not None:
+            self.carry_out(steps, member)
+
+    def _member(self) -> Member:
+        member = self.acting
+        assert member is not None, "nothing is decided where nobody may act"
+        return member
+
+    def carry_out(self, steps: Iterable[Step], by: Member | None = None) -> None:
+        """Make commands durable, then look and call, then go on with the answers, until nothing follows; ``by``: default, who acts."""
+        member = by or self._member()
+        while done := self.commit(steps, member=member):
             following: list[Step] = []
             looks = [
                 instance for step in done for look in step.looks for instance in look.instances
             ]
             if looks:
                 busy = self._outside.look(looks)
-                following += self._provisioner.looked(busy, self.projections.inventory.view())
+                following += member.engine.looked(busy, self.projections.inventory.view())
             for step in done:
                 for call in step.calls:
                     if isinstance(call, ListCall):
                         following += self.list_provider(call.provider)
                     else:
-                        following += self._call(call)
+                        following += self._call(call, member)
             steps = following
 
     # ------------------------------------------------------------------- calls
-    def _call(self, call: Call) -> Steps:
+    def _call(self, call: Call, member: Member) -> Steps:
         if isinstance(call, AskCall):
             self._crash(CrashPoint.BEFORE_CALL)
         failures = 0
@@ -186,10 +278,10 @@ class Shell:
             answer = self._make(call)
         except AdapterError as error:
             self._outside.unanswered(call)
-            return self._provisioner.failed(call, str(error))
+            return member.engine.failed(call, str(error))
         if isinstance(call, AskCall):
             self._crash(CrashPoint.AFTER_CALL)
-        return self._provisioner.answered(call, answer, self._outside.now, self._settings, failures)
+        return member.engine.answered(call, answer, self.stamp, self._settings, failures)
 
     def _make(self, call: Call) -> Answer:
         answer = make(call, self._providers[call.provider], self._outside.now)
@@ -228,10 +320,10 @@ class Shell:
     # ------------------------------------------------------------------- polls
     def poll(self) -> None:
         """Ask providers what became of what is open, and follow what they say of themselves."""
-        now = self._outside.now
+        now = self.stamp
         view = self.projections.inventory.view()
         self.carry_out(
-            self._provisioner.poll(
+            self._member().engine.poll(
                 view,
                 now,
                 self._settings,
@@ -296,6 +388,10 @@ class Shell:
     def hand_over(self, successor: "Shell") -> None:
         """Give the reports of hosts that have not been taken to the process that follows: hosts report again."""
         successor._early_joins = dict(self._early_joins)
+
+
+def _asks(steps: Steps) -> bool:
+    return any(isinstance(call, AskCall) for step in steps for call in step.calls)
 
 
 def soon(at: datetime) -> datetime:

@@ -7,22 +7,18 @@ A session is handed ``PendingJob`` values only: true run times stay in ``Jobs``.
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from xce.domain.engine.calls import Call, ListCall, ReturnStatusCall, StatusCall, Step
-from xce.domain.engine.commands import (
-    Command,
-    DeclareShared,
-    DescribeProvider,
-    ReportBookings,
-    TakeLease,
-)
+from xce.domain.engine.commands import ReportBookings
 from xce.domain.formats.config import SimulationConfig
-from xce.domain.formats.policy import Decision, DecisionKind, Inventory
-from xce.domain.formats.snapshot import HostState
-from xce.domain.policy.renewal import renewal_due
+from xce.domain.formats.policy import Decision, Inventory
+from xce.domain.formats.scenario import Provisioners
+from xce.domain.formats.session_result import SessionResult
+from xce.domain.formats.snapshot import HostState, Snapshot
 from xce.domain.ports import EventLog
-from xce.domain.provisioning.drain import AtDeadline, Drain
+from xce.domain.provisioning.drain import Drain
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.provider import Provider
@@ -32,6 +28,7 @@ from xce.domain.sharing.wants import whole_wants
 from xce.projections.all import Projections
 from xce.replay.agenda import CountedIds
 from xce.replay.cluster import SimulatedCluster
+from xce.replay.drains import follow_drain
 from xce.replay.happenings import (
     Act,
     Arrival,
@@ -40,6 +37,7 @@ from xce.replay.happenings import (
     End,
     Happening,
     Listing,
+    NoteWatcher,
     Observe,
     Poll,
     RoundWatcher,
@@ -49,18 +47,21 @@ from xce.replay.happenings import (
 )
 from xce.replay.jobs import Jobs
 from xce.replay.licence_servers import LicenceServer
+from xce.replay.members import Member
 from xce.replay.mishaps import Mishaps
+from xce.replay.opening import BY_ITSELF, declarations
+from xce.replay.planning import plan_next_session
+from xce.replay.process import Process, why_unreadable
 from xce.replay.providers import SimulatedProvider
 from xce.replay.sessions import Sessions
 from xce.replay.shared_use import SharedUse
 from xce.replay.shell import BY, Crashed, CrashPoint, Shell, soon
 from xce.replay.timetable import Timetable
+from xce.replay.turns import Turns
 from xce.replay.workloads.workload import Workload
 
 __all__ = ["BY", "Watcher", "World"]
 
-#: The lease outlives any simulation: there is nobody to take over.
-LEASE_TERM: Final = timedelta(days=3650)
 _NOTHING: Final = Inventory()
 #: What brings waiting jobs nearer, and, when none waits, the end. All other events may be attempts that fail for ever.
 _COMING: Final = (Instance.Joined, ElasticResource.Borrowed)
@@ -80,6 +81,7 @@ class World:
         servers: Iterable[LicenceServer] = (),
         *,
         trace: bool = False,
+        provisioners: Provisioners | None = None,
     ) -> None:
         """Be about to begin.
 
@@ -91,6 +93,7 @@ class World:
             watchers: who is told what happens.
             servers: licence servers that are looked at.
             trace: whether sessions say everything that they tried.
+            provisioners: several, of which one leads; None: one, which always does.
         """
         self.config = config
         self.workload = workload
@@ -103,8 +106,8 @@ class World:
         self._round_watchers = [one for one in self._watchers if isinstance(one, RoundWatcher)]
         self._session_watchers = [told_of_sessions(one) for one in self._watchers]
         self._ids = CountedIds()
-        self._up_at: datetime | None = None
-        self._down_for = timedelta(0)
+        self._several = provisioners
+        self.process = Process()
         self._until: datetime | None = None
         self._after_each: list[Callable[[datetime | None], None]] = []
         self._timetable = Timetable(workload.start, config.driver)
@@ -113,6 +116,7 @@ class World:
         self.jobs = Jobs(workload, self.cluster, self.shared, self._timetable, self._watchers)
         self.mishaps = Mishaps(self.cluster, self.jobs, providers, self._timetable)
         self._sessions = self._new_sessions()
+        self.turns = Turns(self, self._timetable)
 
     @property
     def now(self) -> datetime:
@@ -124,8 +128,13 @@ class World:
         """What the log says, folded by the process that lives now."""
         return self.shell.projections
 
+    @property
+    def wall(self) -> datetime:
+        """See ``Outside.wall``."""
+        return self.now - self.process.set_back
+
     def _new_shell(self) -> Shell:
-        return Shell(self.config, self.log, self.providers, self._ids, self, self.config.lifecycle)
+        return Shell(self.config, self.log, self.providers, self._ids, self, self._several)
 
     def _new_sessions(self) -> Sessions:
         return Sessions(
@@ -210,23 +219,9 @@ class World:
         self._timetable.wake_soon()
 
     def _set_up(self) -> None:
-        commands: list[Command] = []
-        for provider in self.config.providers:
-            commands.append(DescribeProvider(provider.description()))
-            commands.append(TakeLease(provider.name, "sim", LEASE_TERM))
-        for pool in self.config.cluster.shared:
-            commands.append(
-                DeclareShared(
-                    pool.name,
-                    pool.owned,
-                    pool.provider,
-                    pool.max_borrow,
-                    pool.step,
-                    pool.idle_return_after,
-                    pool.min_hold,
-                )
-            )
+        commands = declarations(self.config, leads=BY_ITSELF if self._several is None else None)
         self.shell.commit(Step((command,)) for command in commands)
+        self.turns.keep_leases()
         for name, interval in self.shared.intervals():
             self._timetable.observe_after(name, interval)
         self._timetable.list_soon()
@@ -267,12 +262,13 @@ class World:
         try:
             do()
         except Crashed:
-            self.go_down(self._down_for)
+            self.go_down(self.process.down_for)
 
     # ---------------------------------------------------------------- sessions
     def _session(self) -> None:
-        if self._up_at is not None:
-            self._timetable.wake_at(self._up_at)
+        if self.process.is_down:
+            if (at := self.process.comes_up(self.now)) is not None:
+                self._timetable.wake_at(at)
             return
         self._timetable.last_session = self.now
         snapshot, outcome = self._sessions.run(self.now)
@@ -281,18 +277,31 @@ class World:
         for tell in self._session_watchers:
             tell(snapshot, outcome)
         if self._is_closed:
-            self._plan_next_session(())
+            plan_next_session(self, self._timetable, ())
             return
         result = outcome.result
         wants = whole_wants(snapshot, result)
         self.shell.handle(ReportBookings(self.shared.note(wants, self.now)))
-        inputs = self._sessions.inputs(snapshot, result, wants, self.now)
+        said = partial(self._round, snapshot, result, wants)
+        if late := self.process.late(self.now):
+            self._timetable.put(self.now + late, Act(said))
+            plan_next_session(self, self._timetable, ())
+        else:
+            said()
 
-        def told(decisions: tuple[Decision, ...]) -> None:
-            for watcher in self._round_watchers:
-                watcher.decided(inputs, decisions)
+    def _round(self, snapshot: Snapshot, result: SessionResult, wants: dict[str, int]) -> None:
+        """What a session said has come to the provisioner: let it decide."""
+        decisions: tuple[Decision, ...] = ()
+        acts = not self.process.is_down and self.turns.is_led
+        if acts and self.process.hears(snapshot.now):
+            inputs = self._sessions.inputs(snapshot, result, wants, self.now)
 
-        self._plan_next_session(self.shell.round(inputs, told))
+            def told(decisions: tuple[Decision, ...]) -> None:
+                for watcher in self._round_watchers:
+                    watcher.decided(inputs, decisions)
+
+            decisions = self.shell.round(inputs, told)
+        plan_next_session(self, self._timetable, decisions)
 
     @property
     def _is_closed(self) -> bool:
@@ -305,35 +314,14 @@ class World:
             or self._round_watchers
         )
 
-    def _plan_next_session(self, decisions: tuple[Decision, ...]) -> None:
-        """Wake when time alone changes something, and look again while something is held back."""
-        time = self._timetable
-        idle_after = self.config.session.idle_host_after
-        for host in self.cluster.provisioned():
-            if host.idle_since is not None:
-                due = host.idle_since + idle_after
-                if due > self.now:
-                    time.wake_at(due)
-        for change in self.shared.next_changes(self.now):
-            time.wake_at(change)
-        for pause in self.projections.catalog.pauses(self.now):
-            time.wake_at(pause.until)
-        for grant in self.projections.inventory.view().grants:
-            renewal = renewal_due(grant)
-            if renewal is not None and renewal > self.now:
-                time.wake_at(renewal)
-        passed = self.cluster.next_threshold(self.config.cluster.queues, self.now)
-        if passed is not None:
-            time.wake_at(passed)
-        if any(decision.kind is DecisionKind.HOLD for decision in decisions):
-            time.wake_at(self.now + self.config.driver.review_interval)
-
     # ------------------------------------------------------------------ engine
     def _poll(self) -> None:
-        if self._up_at is not None:
-            self._timetable.poll_at(self._up_at)
+        if self.process.is_down:
+            if (at := self.process.comes_up(self.now)) is not None:
+                self._timetable.poll_at(at)
             return
-        self.shell.poll()
+        if self.turns.is_led:
+            self.shell.poll()
         self._record_joins()
         view = self.projections.inventory.view()
         for entry in view.instances:
@@ -353,24 +341,26 @@ class World:
             if request.state in OPEN and request.deadline is not None:
                 self._timetable.wake_at(request.deadline)
         recalling = {name for name, one in self.providers.items() if one.recalls}
-        if any(grant.provider in recalling for grant in view.grants) and self._goes_on():
+        if any(grant.provider in recalling for grant in view.grants) and self.goes_on():
             self._timetable.poll_at(self.now + self.config.driver.review_interval)
 
     def _list(self) -> None:
-        if self._up_at is None:
+        if not self.process.is_down:
             self._list_all()
-        if self._goes_on():
+        if self.goes_on():
             self._timetable.list_soon()
 
     def _list_all(self) -> None:
+        if not self.turns.is_led:
+            return
         for name, provider in self.providers.items():
             if provider.description.capabilities.listing:
                 self.shell.carry_out(self.shell.list_provider(name))
 
     def _observe(self, server: str) -> None:
-        if self.shared.observe(server, self.now, heard=self._up_at is None):
+        if self.shared.observe(server, self.now, heard=not self.process.is_down):
             self._timetable.wake_soon()
-        if self._goes_on():
+        if self.goes_on():
             self._timetable.observe_after(server, self.shared.interval(server))
 
     def _change(self, provider: SimulatedProvider) -> None:
@@ -379,7 +369,7 @@ class World:
         self._timetable.poll_soon()
         self._timetable.watch(provider)
 
-    def _goes_on(self) -> bool:
+    def goes_on(self) -> bool:
         """Return whether anything is still to come or to go."""
         return bool(
             self._until is not None
@@ -434,7 +424,7 @@ class World:
                 self._timetable.poll_at(soon(self.now))
                 self._timetable.wake_at(self.now + self.config.driver.review_interval)
             case Drain.Event():
-                self._follow_drain(event)
+                follow_drain(event, self.cluster, self.jobs, self._timetable)
             case Provider.Paused() | Provider.Resumed() | ElasticResource.Borrowed():
                 self._timetable.wake_soon()
             case Provider.Described(description=description) if any(
@@ -444,54 +434,61 @@ class World:
             case _:
                 pass
 
-    def _follow_drain(self, event: Drain.Event) -> None:
-        host = _name(event.originator_id)
-        match event:
-            case Drain.Asked(instance=None):
-                self.cluster.set_host_state(host, HostState.DRAINING)
-                self._timetable.poll_soon()
-            case Drain.Asked(deadline=deadline):
-                self._timetable.poll_soon()
-                if deadline is not None:
-                    self._timetable.poll_at(deadline)
-            case Drain.DeadlinePassed(jobs=jobs, at_deadline=AtDeadline.REQUEUE):
-                for job in jobs:
-                    self.jobs.stop(job)
-                self._timetable.poll_soon()
-            case Drain.Cancelled() | Drain.SlippedIn() if self.cluster.is_own(host):
-                self.cluster.set_host_state(host, HostState.OPEN)
-                self._timetable.wake_soon()
-            case _:
-                pass
-
     def _record_joins(self) -> None:
         """Record the joins whose instances are known; the others wait for the next poll."""
-        if self._up_at is not None:
+        if self.process.is_down:
             return
         for join in self.shell.take_joins():
             self.cluster.join(join, self.now)
             self._timetable.wake_soon()
 
     # -------------------------------------------------------------------- life
-    def go_down(self, length: timedelta) -> None:
-        """End the process at once; after some time another begins, which knows the log alone."""
-        self._up_at = self.now + length
+    def go_down(self, length: timedelta, forgets: frozenset[str] = frozenset()) -> None:
+        """End the process at once; after some time another begins, which knows the log alone, and of events not those it ``forgets``."""
+        up_at = self.process.up_at = self.now + length
         self.shell.crash_at = None
-        self._timetable.put(self._up_at, Act(self._come_up))
+        self._timetable.put(up_at, Act(partial(self._come_up, up_at, forgets)))
 
     def crash_at_ask(self, point: CrashPoint, length: timedelta) -> None:
         """Have the process end at its next ask, before or after the call."""
-        self._down_for = length
+        self.process.down_for = length
         self.shell.crash_at = point
 
-    def _come_up(self) -> None:
-        self._up_at = None
+    def _come_up(self, at: datetime, forgets: frozenset[str]) -> None:
+        if self.process.up_at != at:
+            return  # it was ended again
+        why = why_unreadable(self.log, forgets) if forgets else None
+        if why is not None:
+            self.note(f"the process does not serve: {why}")
+            return
+        self.process.up_at = None
         old, self.shell = self.shell, self._new_shell()
         old.hand_over(self.shell)
         self.shell.recover()
         self.shared.sync(self.cluster.running(), self.now)
         self._sessions = self._new_sessions()
-        self._list_all()
+        self.turns.look_after_leases()
+        self.looks_again()
+
+    def stands(self, member: Member, length: timedelta) -> None:
+        """See ``Outside.stands``."""
+        self.turns.stands(member, length)
+
+    def refused(self, what: str) -> None:
+        """See ``Outside.refused``."""
+        self.process.refused += 1
+        self.note(what)
+
+    def note(self, what: str) -> None:
+        """Tell of something that is no event."""
+        for watcher in self._watchers:
+            if isinstance(watcher, NoteWatcher):
+                watcher.noted(what, self.now)
+
+    def looks_again(self) -> None:
+        """See ``turns.Around.looks_again``."""
+        if not self.process.is_down:
+            self._list_all()
         self._timetable.poll_soon()
         self._timetable.wake_soon()
 

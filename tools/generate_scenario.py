@@ -15,7 +15,13 @@ from xce.domain.formats.expectations import (
 )
 from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.licence_server import FeatureBehaviour, LicenceServerConfig
-from xce.domain.formats.scenario import JobFailures, Scenario, ScenarioJobs, ScenarioWorkload
+from xce.domain.formats.scenario import (
+    JobFailures,
+    Provisioners,
+    Scenario,
+    ScenarioJobs,
+    ScenarioWorkload,
+)
 
 PATH: Final = "docs/reference/scenario.md"
 
@@ -24,6 +30,7 @@ PARTS: Final[tuple[tuple[str, type[BaseModel]], ...]] = (
     ("workload", ScenarioWorkload),
     ("workload.jobs[]", ScenarioJobs),
     ("workload.failures", JobFailures),
+    ("provisioners", Provisioners),
     ("servers[]", LicenceServerConfig),
     ("servers[].features[]", FeatureBehaviour),
 )
@@ -81,6 +88,7 @@ MEASURES: Final[dict[Measure, str]] = {
     Measure.RETURNS: "returns begun so far",
     Measure.ORPHANS: "orphans that are open",
     Measure.PAUSES: "pauses that hold",
+    Measure.REFUSED: "writes of provisioners that were refused so far, since another one leads",
     Measure.EVENTS: "events so far, of the topic `event`, with the fields `where`",
     Measure.WAITING: "jobs that wait; with `job`, whether that one does (1 or 0)",
     Measure.RUNNING: "jobs that run",
@@ -110,6 +118,8 @@ The file is YAML as in [the configuration](configuration.md), where values, clus
 books (`truths_checked`).
 
 A process that was ended by `restart` or `crash` leaves nothing but the log: no session, no call and no join is recorded until the next one begins, while jobs, hosts and providers go on.
+With `provisioners` there are several beside one controller, of which one acts: leases, epochs and refusals are the controller's own. All of them end with its process.
+The wall clock of that process's machine can be set back; stamps and durations are those of the daemons' clock, which does not follow it.
 Several things of one time happen in this order: the timeline, submissions, then what happens by itself. A measure `at` a time is looked at when all of that time has happened.
 
 ## The file

@@ -13,7 +13,7 @@ from xce.domain.formats.config import SimulationConfig
 from xce.domain.formats.expectations import Expectation
 from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.licence_server import LicenceServerConfig
-from xce.domain.formats.scenario import Scenario, Verdict
+from xce.domain.formats.scenario import Provisioners, Scenario, Verdict
 from xce.domain.ports import EventLog
 from xce.domain.values import write_duration
 from xce.replay.compare.measure import curves, figures, passed_budgets
@@ -38,19 +38,27 @@ class Around:
     Attributes:
         until: after the start; None: until nothing is left to do.
         expect: what must come of it.
+        provisioners: several; None: one.
     """
 
     servers: tuple[LicenceServerConfig, ...] = ()
     timeline: tuple[Intervention, ...] = ()
     until: timedelta | None = None
     expect: tuple[Expectation, ...] = ()
+    provisioners: Provisioners | None = None
 
     @classmethod
     def of(cls, scenario: Scenario | None) -> "Around":
         """Return that of a scenario; nothing for None."""
         if scenario is None:
             return cls()
-        return cls(scenario.servers, scenario.timeline, scenario.until, scenario.expect)
+        return cls(
+            scenario.servers,
+            scenario.timeline,
+            scenario.until,
+            scenario.expect,
+            scenario.provisioners,
+        )
 
     def lines(self) -> tuple[str, ...]:
         """Return it as text; nothing where there is nothing."""
@@ -59,6 +67,7 @@ class Around:
             *(one.to_json() for one in (*self.servers, *self.timeline)),
             *until,
             *(f"expect {one.to_json()}" for one in self.expect),
+            *(() if self.provisioners is None else (self.provisioners.to_json(),)),
         )
 
 
@@ -119,6 +128,7 @@ def carry_out(run: Run, workload: Workload, told: Told = lambda ended: None) -> 
             providers,
             watchers=(*statistics.watchers(), *((gauge,) if run.around.expect else ())),
             servers=servers.values(),
+            provisioners=run.around.provisioners,
         )
         Acts(world, servers).prepare(run.around.timeline, lambda done: None)
         verdicts = _judged(world, log, gauge, run.around, told, until)

@@ -34,6 +34,8 @@ class Measure(StrEnum):
     ORPHANS = "orphans"
     #: Pauses that hold.
     PAUSES = "pauses"
+    #: Writes of provisioners that were refused so far, since another one leads.
+    REFUSED = "refused"
     #: Events so far, of one topic where `event` says so.
     EVENTS = "events"
     #: Jobs that wait, run, or have ended.

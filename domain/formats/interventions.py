@@ -171,6 +171,10 @@ class Restart(_Act):
 
     do: Literal["restart"]
     lasts: Duration = Field(default=timedelta(0), description="how long nobody is there")
+    forgets: tuple[Name, ...] = Field(
+        default=(),
+        description="topics of events that the release which begins does not know: if the log has one, it does not serve",
+    )
 
 
 class Crash(_Act):
@@ -179,6 +183,37 @@ class Crash(_Act):
     do: Literal["crash"]
     point: CrashAt
     lasts: Duration = Field(default=timedelta(0), description="how long nobody is there")
+
+
+class Stall(_Act):
+    """From then on: a provisioner stands still at its next ask, before it writes it down, and then goes on where it stood, whoever leads by then."""
+
+    do: Literal["stall"]
+    provisioner: Name = Field(description="one of several: `provisioners`")
+    lasts: Duration = Field(description="how long it stands still")
+
+
+class Isolate(_Act):
+    """A provisioner does not reach the controller for a while: it renews no lease."""
+
+    do: Literal["isolate"]
+    provisioner: Name = Field(description="one of several: `provisioners`")
+    lasts: Duration = Field(description="how long")
+
+
+class SetClockBack(_Act):
+    """Somebody sets the wall clock of the process's machine back."""
+
+    do: Literal["set-clock-back"]
+    by: Duration = Field(description="by how much, from what it shows")
+
+
+class DelayDemand(_Act):
+    """What sessions say comes late to the provisioner for a while: it decides on what was so before."""
+
+    do: Literal["delay-demand"]
+    by: Duration = Field(description="how much later")
+    lasts: Duration = Field(description="for what is said until then")
 
 
 class SetOutside(_Act):
@@ -202,6 +237,7 @@ class BlindServer(_Act):
 Intervention = Annotated[
     SetTemplate | SetBehaviour | CutOff | KillHost | TakeBackHost | SetOwned | SetLimit
     | SetPolicy | SetSession | Freeze | Unfreeze | Drain | Open
-    | Pause | Resume | CancelJob | SlipIn | Restart | Crash | SetOutside | BlindServer,
+    | Pause | Resume | CancelJob | SlipIn | Restart | Crash | Stall | Isolate | SetClockBack
+    | DelayDemand | SetOutside | BlindServer,
     Field(discriminator="do"),
 ]  # fmt: skip

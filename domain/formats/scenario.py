@@ -11,6 +11,7 @@ from xce.domain.formats.base import Count, Duration, Format, Name, Time
 from xce.domain.formats.config import (
     ClusterConfig,
     DriverConfig,
+    Interval,
     PolicyConfig,
     ProviderConfig,
     SimulationConfig,
@@ -88,6 +89,18 @@ class ScenarioWorkload(Format):
     )
 
 
+class Provisioners(Format):
+    """Several provisioners, of which one leads; when its lease has run out another one does."""
+
+    names: Annotated[tuple[Name, ...], Field(min_length=2, max_length=16)] = Field(
+        description="at least two; the first one begins"
+    )
+    lease_term: Interval = Field(
+        default=timedelta(seconds=30),
+        description="how long a lease lasts without a renewal; it is renewed three times as often",
+    )
+
+
 class Scenario(Format):
     """A scenario file."""
 
@@ -105,6 +118,9 @@ class Scenario(Format):
     policy: PolicyConfig = PolicyConfig()
     lifecycle: LifecycleSettings = LifecycleSettings()
     driver: DriverConfig = DriverConfig()
+    provisioners: Provisioners | None = Field(
+        default=None, description="null: there is one, and it always leads"
+    )
     timeline: tuple[Intervention, ...] = Field(
         default=(), description="what is done to the site, in any order"
     )

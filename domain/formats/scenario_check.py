@@ -2,11 +2,15 @@
 
 from collections.abc import Collection, Iterator
 from datetime import timedelta
+from typing import Final
 
+from xce.domain.events.stored import EVENTS
 from xce.domain.formats import interventions as i
 from xce.domain.formats.config_check import Contradiction, Loc, contradictions
 from xce.domain.formats.expectations import ExpectAsks, ExpectReason, ExpectValue
 from xce.domain.formats.scenario import Scenario
+
+_TOPICS: Final = frozenset(one.TOPIC for one in EVENTS.event_classes())
 
 
 def scenario_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
@@ -18,6 +22,7 @@ def scenario_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
         yield Contradiction(loc, found.message)
     yield from _workload(scenario)
     yield from _servers(scenario)
+    yield from _provisioners(scenario)
     yield from timeline_contradictions(scenario)
     yield from _expect(scenario)
 
@@ -53,6 +58,17 @@ def _servers(scenario: Scenario) -> Iterator[Contradiction]:
                 )
 
 
+def _provisioners(scenario: Scenario) -> Iterator[Contradiction]:
+    if scenario.provisioners is None:
+        return
+    names = scenario.provisioners.names
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            yield Contradiction(("provisioners", "names", at), f"{name!r} is there twice")
+    if not scenario.providers:
+        yield Contradiction(("provisioners",), "have nobody to ask: there are no providers")
+
+
 def timeline_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Yield what of a timeline does not fit to its site."""
     providers = {provider.name: provider for provider in scenario.providers}
@@ -83,6 +99,13 @@ def timeline_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
                 yield from _unknown((*loc, "server"), "server", name, features)
                 if name in features:
                     yield from _unknown((*loc, "feature"), "feature", feature, features[name])
+            case i.Stall(provisioner=name) | i.Isolate(provisioner=name):
+                names = () if scenario.provisioners is None else scenario.provisioners.names
+                yield from _unknown((*loc, "provisioner"), "provisioner", name, names)
+            case i.Restart(forgets=topics):
+                for j, topic in enumerate(topics):
+                    if topic not in _TOPICS:
+                        yield Contradiction((*loc, "forgets", j), f"{topic!r} is no event")
             case i.BlindServer(server=name):
                 yield from _unknown((*loc, "server"), "server", name, features)
             case _:

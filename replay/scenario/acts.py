@@ -86,9 +86,17 @@ class Acts:
                 )  # fmt: skip
                 world.jobs.slip_in(act.host, job)
             case i.Restart():
-                world.go_down(act.lasts)
+                world.go_down(act.lasts, frozenset(act.forgets))
             case i.Crash():
                 world.crash_at_ask(CrashPoint(act.point.value), act.lasts)
+            case i.Stall():
+                world.turns.stall(act.provisioner, act.lasts)
+            case i.Isolate():
+                world.turns.isolate(act.provisioner, act.lasts)
+            case i.SetClockBack():
+                world.process.set_back += act.by
+            case i.DelayDemand():
+                world.process.delay_demand(act.by, world.now + act.lasts)
             case i.SetOutside():
                 self._servers[act.server].set_outside(act.feature, act.amount)
             case i.BlindServer():

@@ -93,6 +93,8 @@ class Gauge:
             case M.ORPHANS:
                 rows = self.world.projections.reasons.orphans()
                 return sum(1 for row in rows if wanted.provider in (None, row.provider))
+            case M.REFUSED:
+                return self.world.process.refused
             case M.PAUSES:
                 pauses = self.world.projections.catalog.pauses(self.world.now)
                 return sum(

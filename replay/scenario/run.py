@@ -114,6 +114,10 @@ class _Diary:
         """See ``StopWatcher.stopped``."""
         self.tell(at, f"job {job.id} is stopped and queued again")
 
+    def noted(self, what: str, at: datetime) -> None:
+        """See ``NoteWatcher.noted``."""
+        self.tell(at, what)
+
     def session(self, snapshot: object, result: object) -> None:
         """See ``Watcher.session``."""
 
@@ -148,6 +152,7 @@ class Runner:
             providers,
             watchers=(*self._statistics.watchers(), self.gauge, self._diary, *watchers),
             servers=servers.values(),
+            provisioners=scenario.provisioners,
         )
         self.gauge.attach(self.world)
         self._judge = Judge(scenario.expect, self.gauge, scenario.start)

@@ -1,14 +1,19 @@
 """Every scenario that comes with the project holds; and broken code does not get past them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
 from xce.adapters.settings.load import load_scenario, read_scenario
 from xce.adapters.store.open import MEMORY, open_log
+from xce.domain.engine.workspace import Workspace
 from xce.domain.errors import InputError
+from xce.domain.events.stored import EventRegistry
+from xce.domain.provisioning.lease import ProviderLease
 from xce.replay.scenario.run import Runner, ScenarioRun
 
 SCENARIOS = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
@@ -38,7 +43,7 @@ def test_a_scenario_holds(path: Path) -> None:
     assert scenario.expect
 
 
-@pytest.mark.parametrize("case", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 24, 25, 27, 29])  # fmt: skip
+@pytest.mark.parametrize("case", range(1, 30))
 def test_a_field_case_with_a_course_in_time_has_its_scenario(case: int) -> None:
     assert [path for path in SCENARIOS if path.name.startswith(f"f{case:02}-")]
 
@@ -65,6 +70,21 @@ def returning(value: object) -> Callable[..., object]:
 
 def no_job(world: object, instances: Iterable[str]) -> dict[str, bool]:
     return dict.fromkeys(instances, False)
+
+
+def unfenced(space: Workspace, provider: str) -> int:
+    """Return the epoch under which a fact is written, whoever writes it."""
+    lease = space.find(ProviderLease, f"lease:{provider}")
+    assert lease is not None
+    return lease.epoch
+
+
+_DECODE = EventRegistry.decode
+
+
+def skipping(registry: EventRegistry, *row: Any) -> object:
+    """Read an event, and skip one that is not known."""
+    return _DECODE(registry, *row) if row[3] in registry.names() else None
 
 
 #: What is broken, how, and the scenario that must notice.
@@ -99,6 +119,31 @@ BROKEN: tuple[tuple[str, Callable[..., object], str], ...] = (
         "xce.domain.sharing.meter.Meter.observe",
         returning(True),
         "f25-licence-counts-that-disagree",
+    ),
+    (
+        "xce.domain.engine.steady_clock.SteadyClock._earliest",
+        returning(None),
+        "f22-the-clock-is-set-back",
+    ),
+    (
+        "xce.domain.engine.workspace.Workspace.fence",
+        unfenced,
+        "f23-a-leader-that-does-not-know-it-lost",
+    ),
+    (
+        "xce.domain.engine.lease_terms.LeaseTerms.left_s",
+        returning(0.0),
+        "f23-a-leader-that-cannot-renew",
+    ),
+    (
+        "xce.domain.events.stored.EventRegistry.decode",
+        skipping,
+        "f26-a-release-that-does-not-know-an-event",
+    ),
+    (
+        "xce.domain.policy.wanted._hosts_asked_for",
+        returning(Counter[str | None]()),
+        "f28-a-plan-sees-its-own-last-decision",
     ),
 )
 
@@ -162,6 +207,37 @@ expect:
         "s.yaml:8: expect[0].item: 'V' is no template or resource here; there are: T",
         "s.yaml:8: expect[0].by: is after the end of the run, which `until` says",
         "s.yaml:9: expect[1].shared: 'lic' is no shared resource here; there are: none",
+    ]
+
+
+def test_mistakes_of_provisioners_clocks_and_releases_are_told() -> None:
+    assert mistakes("""name: worse
+provisioners:
+  names: [A, B, A]
+  lease_term: 0s
+workload: {jobs: [{id: j1, run_time: 5min}]}
+""") == ["s.yaml:4: provisioners.lease_term: wanted at least 1s: with 0 a simulation would stay at one moment for ever"]  # fmt: skip
+    assert mistakes("""name: worse
+provisioners:
+  names: [A, B, A]
+workload: {jobs: [{id: j1, run_time: 5min}]}
+timeline:
+  - {at: 1min, do: stall, provisioner: C, lasts: 1min}
+  - {at: 1min, do: restart, forgets: [xce.site.frozen, xce.site.freezed]}
+  - {at: 1min, do: set-clock-back}
+""") == ["s.yaml:8: timeline[2].by: required field is missing"]
+    assert mistakes("""name: worse
+provisioners:
+  names: [A, B, A]
+workload: {jobs: [{id: j1, run_time: 5min}]}
+timeline:
+  - {at: 1min, do: stall, provisioner: C, lasts: 1min}
+  - {at: 1min, do: restart, forgets: [xce.site.frozen, xce.site.freezed]}
+""") == [
+        "s.yaml:2: provisioners: have nobody to ask: there are no providers",
+        "s.yaml:3: provisioners.names[2]: 'A' is there twice",
+        "s.yaml:6: timeline[0].provisioner: 'C' is no provisioner here; there are: A, A, B",
+        "s.yaml:7: timeline[1].forgets[1]: 'xce.site.freezed' is no event",
     ]
 
 
