@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from xce.adapters.providers.errors import OutcomeUnknownError
+from xce.adapters.provisioner.books_time import BooksTime
 from xce.adapters.provisioner.hearing import Heard, record_of
 from xce.adapters.provisioner.orders import Orders
 from xce.adapters.provisioner.supplies import (
@@ -75,6 +76,8 @@ class Driver:
         self._provider = provider
         self._around = around
         self._orders = Orders(name, around)
+        #: What is stamped in the books is compared with their own time.
+        self._time = BooksTime(around.clock, around.elapsed_s)
         self._to_check: deque[_Check] = deque()
         self._sightings = Sightings()
         #: Whether it said what it offers when it was last asked.
@@ -155,7 +158,7 @@ class Driver:
         if self._orders.epoch != epoch:
             return  # it has ended while we looked whether the ask is wanted
         try:
-            answer = make(call, self._provider, around.clock.now())
+            answer = make(call, self._provider, self._time.now())
         except AdapterError as error:
             suspect = error.suspect if isinstance(error, OutcomeUnknownError) else None
             self._failed(call, error, began)
@@ -163,16 +166,19 @@ class Driver:
         else:
             self._answered(call, type(answer).__name__.lower(), began)
             following = around.engine.answered(
-                call, answer, around.clock.now(), around.policy, self._failures(call, answer)
+                call, answer, self._time.now(), around.policy, self._failures(call, answer)
             )
         self._follow(following)
+
+    def _supply(self, not_before_s: float) -> Supply:
+        return self._time.hear(self._around.books.supply(not_before_s))
 
     def _failures(self, call: Call, answer: Answer) -> int:
         """Return how often what is asked failed in a row: the pause after a refusal grows with it."""
         if not (isinstance(call, AskCall) and isinstance(answer, Refused)):
             return 0
         try:
-            supply = self._around.books.supply(self._around.elapsed_s())
+            supply = self._supply(self._around.elapsed_s())
         except AdapterError:
             return 0  # the shortest pause does no harm
         return failures_of(supply, self.name, call.ask.item)
@@ -180,7 +186,7 @@ class Driver:
     def _is_wanted(self, tag: str) -> bool:
         """Return whether a request is still open: its ask may have waited past its deadline."""
         try:
-            supply = self._around.books.supply(self._around.elapsed_s())
+            supply = self._supply(self._around.elapsed_s())
         except AdapterError:
             return True  # its intent is durable, and we may act
         known = (one.state for one in supply.inventory.requests if one.id == tag)
@@ -192,7 +198,7 @@ class Driver:
         self._heard.take()
         ids = [call.provider_request_id for call in calls]
         try:
-            answers = self._provider.statuses(ids, around.clock.now())
+            answers = self._provider.statuses(ids, self._time.now())
         except AdapterError as error:
             self._failed(calls[0], error, began)
             return
@@ -202,7 +208,7 @@ class Driver:
                 self._failed(call, answer or TransientError("no answer"), began)
                 continue
             self._answered(call, answer.status, began)
-            self._follow(around.engine.answered(call, answer, around.clock.now(), around.policy))
+            self._follow(around.engine.answered(call, answer, self._time.now(), around.policy))
 
     def _follow(self, steps: Iterable[Step]) -> None:
         """Record what follows from an answer."""
@@ -248,11 +254,11 @@ class Driver:
         around, under = self._around, self._orders.decides_under
         if under is None:
             return
-        supply = around.books.supply(self._orders.wrote_s)
+        supply = self._supply(self._orders.wrote_s)
         inventory = inventory_of(supply, self.name)
         self._recall(inventory)
         self._hear_recalls(inventory)
-        now = around.clock.now()
+        now = self._time.now()
         able = capabilities_of(supply, self.name)
         steps = around.engine.poll(
             inventory,
@@ -286,9 +292,7 @@ class Driver:
                     self._follow(around.engine.failed(call, str(error), suspect))
                 continue
             if answer is not None:
-                self._follow(
-                    around.engine.answered(call, answer, around.clock.now(), around.policy)
-                )
+                self._follow(around.engine.answered(call, answer, self._time.now(), around.policy))
 
     def _hear_recalls(self, inventory: Inventory) -> None:
         """Ask a lender of something that we have what it says now: whether it wants some of it back."""
@@ -317,7 +321,7 @@ class Driver:
         if not self._to_check or under is None:
             return False
         check = self._to_check.popleft()
-        now = self._around.clock.now()
+        now = self._time.now()
         try:
             notices = self._provider.take_backs(check.machines, now)
         except AdapterError as error:
@@ -332,9 +336,9 @@ class Driver:
         around, under = self._around, self._orders.decides_under
         if under is None:
             return
-        inventory = inventory_of(around.books.supply(self._orders.wrote_s), self.name)
+        inventory = inventory_of(self._supply(self._orders.wrote_s), self.name)
         orphans = around.books.orphans(self.name)
-        asked_at, began = around.clock.now(), around.elapsed_s()
+        asked_at, began = self._time.now(), around.elapsed_s()
         call = ListCall(self.name)
         self._heard.take()
         try:
@@ -381,7 +385,7 @@ class Driver:
             return
         began = self._around.elapsed_s()
         try:
-            description = self._provider.describe(self._around.clock.now())
+            description = self._provider.describe(self._time.now())
         except AdapterError as error:
             _LOG.warning("description unknown", provider=self.name, error=str(error))
             return

@@ -235,20 +235,20 @@ class Process:
         lifecycle: LifecycleSettings | None = None,
         policy: PolicyConfig | None = None,
         pause: Callable[[float], bool] = lambda seconds: False,
+        clock: SystemClock | None = None,
     ) -> None:
         self.site = site
         self.books = Books(site, fate or Fate(), name)
         settings = policy or PolicyConfig()
-        clock = site.clock
-        self.leases = Leases(clock.elapsed_s)
+        self.leases = Leases(site.clock.elapsed_s)
         engine = Provisioner(site.ids)
         around = Surroundings(
             books=self.books,
             leases=self.leases,
             engine=engine,
             ids=site.ids,
-            clock=clock,
-            elapsed_s=clock.elapsed_s,
+            clock=clock or site.clock,
+            elapsed_s=site.clock.elapsed_s,
             pause=pause,
             newest=site.newest,
             policy=settings.settings(),
@@ -256,7 +256,12 @@ class Process:
         )
         self.driver = Driver("cloud", provider, around)
         self.keeper = LeaseKeeper(
-            self.books, self.leases, ["cloud"], holder=name, term=TERM, elapsed_s=clock.elapsed_s
+            self.books,
+            self.leases,
+            ["cloud"],
+            holder=name,
+            term=TERM,
+            elapsed_s=site.clock.elapsed_s,
         )
         #: What the controller was told of how this one stands.
         self.told: list[StandingReport] = []
@@ -267,7 +272,7 @@ class Process:
             site.newest,
             settings,
             Rhythm(),
-            elapsed_s=clock.elapsed_s,
+            elapsed_s=site.clock.elapsed_s,
             wake=lambda name: None,
             tell=self.told.append,
         )
