@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Final, Self, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self, TextIO
 
 import typer
 from rich.status import Status
@@ -19,7 +21,7 @@ from rich.text import Text
 from xce.adapters.cli import terminal
 from xce.adapters.cli.sim_run import jobs_of
 from xce.adapters.cli.visible import cell, visible
-from xce.adapters.recordings import RecordingFile
+from xce.adapters.recordings import RecordingFile, read_lines
 from xce.adapters.settings import load_config
 from xce.adapters.settings.load import load_scenario
 from xce.adapters.store.open import MEMORY, open_log
@@ -31,6 +33,8 @@ from xce.replay.prompt.answers import Answer, Table
 from xce.replay.prompt.completion import Candidate, candidates
 from xce.replay.prompt.play import Site
 from xce.replay.prompt.prompt import Prompt
+from xce.replay.prompt.walk import Kept, KeptLog, KeptRecording
+from xce.replay.prompt.walker import Walker
 from xce.replay.recording import RecordingWriter
 
 if TYPE_CHECKING:
@@ -52,8 +56,8 @@ def command(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[SCENARIO]",
-            help="A scenario (YAML), or with --config a trace; none: begin with the command load.",
+            metavar="[FILE]",
+            help="A scenario (YAML), or with --config a trace; a recording or a log, to walk through; none: begin with the command load.",
             show_default=False,
         ),
     ] = None,
@@ -79,13 +83,23 @@ def command(
 ) -> None:
     """Simulate step by step: look around, change prices, limits and providers, fork, and compare what comes of it.
 
+    A recording or a log is walked through, session by session or position by position, forwards and back.
     Commands come from the terminal, from --file, or from standard input where that is no terminal. Type help there.
     """
     if config is not None and file is None:
         raise InputError.of("--config", "is for a trace; wanted: xce sim repl TRACE --config FILE")
     with Edge(seed) as edge:
-        prompt = Prompt(edge)
-        if file is not None:
+        prompt: Answers
+        kept = None if file is None or config is not None else edge.kept(file)
+        if kept is not None:
+            if seed is not None:
+                raise InputError.of(
+                    "--seed", "is for a simulation; this is something that was kept of one"
+                )
+            prompt = Walker(kept, edge.is_interrupted)
+        else:
+            prompt = Prompt(edge)
+        if file is not None and isinstance(prompt, Prompt):
             prompt.begin(edge.load((str(file), *(() if config is None else (str(config),)))))
         show = _show_json if as_json else _show
         if script is not None:
@@ -94,6 +108,29 @@ def command(
             _run_script(prompt, _standard_input(), "<stdin>", show)
         else:
             _talk(prompt, edge, show)
+
+
+class Answers(Protocol):
+    """Something that answers commands: a simulation, or a walk through what was kept of one."""
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is something to answer about."""
+        ...
+
+    @property
+    def current(self) -> str:
+        """Where one stands, in a few words."""
+        ...
+
+    @property
+    def now(self) -> datetime | None:
+        """The time there."""
+        ...
+
+    def carry_out(self, line: str) -> Answer | None:
+        """Carry out a line; None: it has no command."""
+        ...
 
 
 class Edge:
@@ -131,6 +168,20 @@ class Edge:
                 return _trace(Path(trace), Path(config), self._seed)
             case _:
                 raise InputError.of("load", "wanted: load SCENARIO | TRACE CONFIG")
+
+    def kept(self, path: Path) -> Kept | None:
+        """Return what is in a file that was kept of something: a recording or a log; None: it is none of these."""
+        try:
+            with path.open("rb") as file:
+                start = file.read(16)
+        except (OSError, ValueError):
+            return None  # reading it will say
+        if start == _SQLITE:
+            log = self._logs.enter_context(open_log(path, read_only=True))
+            return KeptLog(path.name, log.read)
+        if start.startswith((_GZIP, b'{"kind"')) and _is_recording(path):
+            return KeptRecording(path.name, partial(read_lines, path))
+        return None
 
     def new_log(self) -> EventLog:
         """See ``Outside.new_log``."""
@@ -187,11 +238,19 @@ def _require_scenario(path: Path) -> None:
     except (OSError, ValueError):
         return  # reading it will say
     if start.startswith(_SQLITE):
-        raise InputError.of(str(path), "is a log; it is looked into with: xce replay at, xce audit")
+        raise InputError.of(str(path), f"is a log; to walk through it: xce sim repl {path.name}")
     if start.startswith((_GZIP, b"{", b";")):
         raise InputError.of(
             str(path), "is no scenario; its jobs are run with a configuration too: --config FILE"
         )
+
+
+def _is_recording(path: Path) -> bool:
+    try:
+        first = next(iter(read_lines(path)), "")
+        return isinstance(document := json.loads(first), dict) and "kind" in document
+    except (InputError, ValueError, RecursionError):
+        return False
 
 
 def _trace(trace: Path, config: Path, seed: int | None) -> Site:
@@ -247,7 +306,7 @@ def _commands(file: TextIO, source: str) -> Iterator[str]:
         yield line
 
 
-def _run_script(prompt: Prompt, lines: Iterable[str], source: str, show: Show) -> None:
+def _run_script(prompt: Answers, lines: Iterable[str], source: str, show: Show) -> None:
     """Carry out all lines, each with its answer; the first that is wrong ends it."""
     for number, line in enumerate(lines, start=1):
         try:
@@ -270,7 +329,7 @@ def _echo(line: str, show: Show) -> None:
 
 
 # ---------------------------------------------------------------------- a terminal
-def _talk(prompt: Prompt, edge: Edge, show: Show) -> None:
+def _talk(prompt: Answers, edge: Edge, show: Show) -> None:
     """Ask for commands until the end."""
     session = _session(prompt)
     if not prompt.is_loaded:
@@ -295,13 +354,13 @@ def _talk(prompt: Prompt, edge: Edge, show: Show) -> None:
                 return
 
 
-def _message(prompt: Prompt) -> str:
+def _message(prompt: Answers) -> str:
     if prompt.now is None:
-        return "> "
+        return f"{visible(prompt.current)}> " if isinstance(prompt, Walker) else "> "
     return f"{visible(prompt.current)} {prompt.now:%Y-%m-%d %H:%M:%S}> "
 
 
-def _session(prompt: Prompt) -> "PromptSession[str]":
+def _session(prompt: Answers) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
@@ -333,14 +392,19 @@ def _history() -> Path | None:
     return place
 
 
-def _completer(prompt: Prompt) -> "Completer":
+def _completer(prompt: Answers) -> "Completer":
     from prompt_toolkit.completion import Completer, Completion
 
     class OfPrompt(Completer):
         def get_completions(
             self, document: "Document", complete_event: "CompleteEvent"
         ) -> Iterable["Completion"]:
-            found: Iterable[Candidate] = candidates(prompt, document.text_before_cursor)
+            text = document.text_before_cursor
+            found: Iterable[Candidate] = ()
+            if isinstance(prompt, Walker):
+                found = prompt.candidates(text)
+            elif isinstance(prompt, Prompt):
+                found = candidates(prompt, text)
             for one in found:
                 yield Completion(one.text, start_position=-one.typed, display_meta=one.about)
 

@@ -9,47 +9,34 @@ from xce.domain.scheduling.session import run_session
 from xce.replay.history import RequestUse
 from xce.replay.prompt.answers import Answer, clock, stamp
 from xce.replay.prompt.info import result_of
-from xce.replay.prompt.play import Play
-from xce.replay.workloads.workload import WorkloadJob
+from xce.replay.prompt.stand import Stand
 
 
-def why(job: str, play: Play) -> Answer:
+def why(job: str, play: Stand) -> Answer:
     """Return the chain from the pend reason to what is expected, in the words of ``xcecli why``."""
-    world = play.world
     found = Why(job)
-    if world.projections.reasons.site.frozen:
-        found.frozen = world.projections.reasons.site.why
-    add_running(found, world.cluster.running())
-    waits = any(one.id == job for one in world.cluster.pending())
+    if play.projections.reasons.site.frozen:
+        found.frozen = play.projections.reasons.site.why
+    add_running(found, play.running)
+    waits = any(one.id == job for one in play.pending)
     if waits and play.seen.result is not None:
         add_session(found, play.seen.result)
-    history = play.runner.gauge.history
-    found.requests = [_request(one, play) for one in history.requests.values() if job in one.jobs]
+    found.requests = [
+        _request(one, play) for one in play.history.requests.values() if job in one.jobs
+    ]
     if waits:
-        add_supply(found, world.projections.catalog.view(play.now), play.now)
+        add_supply(found, play.projections.catalog.view(play.now), play.now)
         held = (one for one in play.seen.decisions if one.kind is DecisionKind.HOLD)
         add_holds(found, held)
     lines = list(lines_of(found, clock))
     if found.state == "unknown":
-        found.state = _state(job, play, waits=waits)
+        found.state = play.fate(job)
         lines[0] = f"job {job} {found.state}"
     return Answer(asdict(found), tuple(lines))
 
 
-def _state(job: str, play: Play, *, waits: bool) -> str:
-    """Return where a job is that no session has said anything of."""
-    if waits:
-        return "waits, and no session has seen it yet"
-    if play.seen.ends[job]:
-        return "has ended"
-    coming: dict[str, WorkloadJob] = {one.id: one for one in play.world.workload.jobs}
-    if job in coming and not play.seen.starts[job]:
-        return "has not been submitted yet, or was taken out"
-    return "was taken out"
-
-
-def _request(use: RequestUse, play: Play) -> dict[str, Any]:
-    inventory = play.world.projections.inventory.view()
+def _request(use: RequestUse, play: Stand) -> dict[str, Any]:
+    inventory = play.projections.inventory.view()
     live = next((one for one in inventory.requests if one.id == use.request), None)
     granted, state = use.granted, use.outcome
     failed = max(0, use.amount - use.granted) if use.closed_at is not None else 0
@@ -75,7 +62,7 @@ def _request(use: RequestUse, play: Play) -> dict[str, Any]:
     }
 
 
-def trace(job: str, play: Play) -> Answer:
+def trace(job: str, play: Stand) -> Answer:
     """Return what the newest session tried for a job: it is run again on the same snapshot, with its trace."""
     result_of(play, "trace")
     assert play.seen.snapshot is not None, "it comes with the result"

@@ -22,8 +22,10 @@ from xce.replay.prompt.answers import (
     text,
 )
 from xce.replay.prompt.play import Play
+from xce.replay.prompt.stand import Stand
 from xce.replay.prompt.until import measured
 from xce.replay.prompt.words import known
+from xce.replay.rounding import money
 from xce.replay.scenario.judge import words as expectation_words
 from xce.replay.scenario.run import event_words
 
@@ -65,7 +67,7 @@ def _figure(of: Measure, play: Play) -> str:
     return number(value)
 
 
-def result_of(play: Play, command: str) -> SessionResult:
+def result_of(play: Stand, command: str) -> SessionResult:
     """Return what the newest session says.
 
     Raises:
@@ -94,8 +96,15 @@ def _overview(play: Play) -> Answer:
     return Answer(document, (head, ", ".join(sums), table("MEASURE VALUE", found.items(), (1,))))
 
 
+def spent(play: Stand) -> Decimal | None:
+    """Return the money spent up to here; None: a price is unknown."""
+    now, history = play.now, play.history
+    costs = [use.cost(now) for use in history.hosts.values()]
+    return money([*costs, *(use.cost(now) for use in history.grants.values())])
+
+
 # ----------------------------------------------------------------- a topic's rows
-def _rows(
+def rows_of(
     name: str, rows: _Rows, headings: str, keys: str, numbers: tuple[int, ...] = ()
 ) -> Answer:
     """Return rows as a document and as a table of some of their keys."""
@@ -117,15 +126,14 @@ def _plain(entry: Format, **more: Any) -> Document:
     return {**entry.model_dump(mode="json"), **more}
 
 
-def _jobs(play: Play) -> Answer:
-    cluster = play.world.cluster
+def _jobs(play: Stand) -> Answer:
     said = {} if play.seen.result is None else {one.job: one for one in play.seen.result.pending}
     rows: _Rows = [
         {
             "job": job.id, "state": "running", "user": job.user, "queue": job.queue,
             "since": stamp(job.started), "on": " ".join(use.name for use in job.hosts), "reason": None,
         }
-        for job in cluster.running()
+        for job in play.running
     ]  # fmt: skip
     rows += [
         {
@@ -133,23 +141,22 @@ def _jobs(play: Play) -> Answer:
             "since": stamp(job.submitted), "on": None,
             "reason": said[job.id].reason.value if job.id in said else None,
         }
-        for job in cluster.pending()
+        for job in play.pending
     ]  # fmt: skip
-    return _rows("jobs", rows, "JOB STATE USER QUEUE SINCE ON WHY", "job state user queue since on reason")  # fmt: skip
+    return rows_of("jobs", rows, "JOB STATE USER QUEUE SINCE ON WHY", "job state user queue since on reason")  # fmt: skip
 
 
-def _hosts(play: Play) -> Answer:
-    cluster = play.world.cluster
+def _hosts(play: Stand) -> Answer:
     used: dict[str, dict[str, int]] = {}
     jobs: dict[str, int] = {}
-    for job in cluster.running():
+    for job in play.running:
         for use in job.hosts:
             mine = used.setdefault(use.name, {})
             jobs[use.name] = jobs.get(use.name, 0) + 1
             for name, amount in use.uses.items():
                 mine[name] = mine.get(name, 0) + amount
     rows: _Rows = []
-    for host in cluster.hosts():
+    for host in play.hosts:
         taken = used.get(host.name, {})
         uses = {name: [taken.get(name, 0), total] for name, total in host.total.items()}
         rows.append(
@@ -159,13 +166,13 @@ def _hosts(play: Play) -> Answer:
                 "idle_since": stamp(host.idle_since),
             }
         )  # fmt: skip
-    answer = _rows("hosts", rows, "HOST STATE INSTANCE JOBS USE IDLE-SINCE", "host state instance jobs use idle_since", (3,))  # fmt: skip
+    answer = rows_of("hosts", rows, "HOST STATE INSTANCE JOBS USE IDLE-SINCE", "host state instance jobs use idle_since", (3,))  # fmt: skip
     for row in rows:
         del row["use"]
     return answer
 
 
-def _demand(play: Play) -> Answer:
+def _demand(play: Stand) -> Answer:
     demand = result_of(play, "info demand").demand
     assert play.seen.snapshot is not None, "it comes with the result"
     rows = [("hosts", one.template, one.count, _names(part.job for part in one.jobs)) for one in demand.hosts]  # fmt: skip
@@ -183,14 +190,14 @@ def _names(names: Any, most: int = 5) -> str:
     return " ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
 
 
-def _idle(play: Play) -> Answer:
+def _idle(play: Stand) -> Answer:
     idle = result_of(play, "info idle").idle
     rows: _Rows = [
         {"kind": "host", "of": one.host, "id": one.instance, "amount": 1, "since": stamp(one.idle_since)}
         for one in idle.hosts
     ]  # fmt: skip
     rows += [{"kind": "tokens", "of": one.name, "amount": one.amount} for one in idle.counts]
-    return _rows("idle", rows, "KIND OF INSTANCE NUMBER SINCE", "kind of id amount since", (3,))
+    return rows_of("idle", rows, "KIND OF INSTANCE NUMBER SINCE", "kind of id amount since", (3,))
 
 
 def _shared(play: Play) -> Answer:
@@ -206,58 +213,58 @@ def _shared(play: Play) -> Answer:
                 "free": reading.free, "elsewhere": reading.used_elsewhere,
             }
         )  # fmt: skip
-    return _rows(
+    return rows_of(
         "shared", rows, "SHARED TOTAL OWNED BORROWED IN-FLIGHT RETURNING OCCUPIED FREE ELSEWHERE",
         "shared total owned borrowed in_flight returning occupied free elsewhere", tuple(range(1, 9)),
     )  # fmt: skip
 
 
-def _requests(play: Play) -> Answer:
+def _requests(play: Stand) -> Answer:
     rows: _Rows = [
         {
             "request": use.request, "provider": use.provider, "of": use.item, "amount": use.amount, "granted": use.granted,
             "outcome": use.outcome, "asked_at": stamp(use.asked_at), "closed_at": stamp(use.closed_at), "why": use.why,
             "reason": use.reason, "jobs": list(use.jobs),
         }
-        for use in play.runner.gauge.history.requests.values()
+        for use in play.history.requests.values()
     ]  # fmt: skip
-    return _rows("requests", rows, "REQUEST PROVIDER OF NUMBER CAME STATE ASKED WHY", "request provider of amount granted outcome asked_at why", (3, 4))  # fmt: skip
+    return rows_of("requests", rows, "REQUEST PROVIDER OF NUMBER CAME STATE ASKED WHY", "request provider of amount granted outcome asked_at why", (3, 4))  # fmt: skip
 
 
-def _instances(play: Play) -> Answer:
-    view = play.world.projections.inventory.view()
+def _instances(play: Stand) -> Answer:
+    view = play.projections.inventory.view()
     rows = [_plain(entry) for entry in view.instances]
-    return _rows("instances", rows, "INSTANCE PROVIDER TEMPLATE STATE HOST GRANTED HELD-UNTIL", "id provider template state host granted_at hold_until")  # fmt: skip
+    return rows_of("instances", rows, "INSTANCE PROVIDER TEMPLATE STATE HOST GRANTED HELD-UNTIL", "id provider template state host granted_at hold_until")  # fmt: skip
 
 
-def _grants(play: Play) -> Answer:
-    view = play.world.projections.inventory.view()
+def _grants(play: Stand) -> Answer:
+    view = play.projections.inventory.view()
     rows = [_plain(entry) for entry in view.grants]
-    return _rows("grants", rows, "GRANT PROVIDER OF NUMBER RETURNING BACK STATE HELD-UNTIL", "id provider resource amount returning returned state hold_until", (3, 4, 5))  # fmt: skip
+    return rows_of("grants", rows, "GRANT PROVIDER OF NUMBER RETURNING BACK STATE HELD-UNTIL", "id provider resource amount returning returned state hold_until", (3, 4, 5))  # fmt: skip
 
 
-def _leases(play: Play) -> Answer:
+def _leases(play: Stand) -> Answer:
     rows: _Rows = [
         {
             "provider": row.provider, "holder": row.holder, "epoch": row.epoch, "state": row.state.value,
             "since": stamp(row.since),
         }
-        for row in play.world.projections.leases.rows()
+        for row in play.projections.leases.rows()
     ]  # fmt: skip
-    return _rows("leases", rows, "PROVIDER HOLDER EPOCH STATE SINCE", "provider holder epoch state since", (2,))  # fmt: skip
+    return rows_of("leases", rows, "PROVIDER HOLDER EPOCH STATE SINCE", "provider holder epoch state since", (2,))  # fmt: skip
 
 
-def _costs(play: Play) -> Answer:
+def _costs(play: Stand) -> Answer:
     rows: _Rows = [
         {
             "provider": line.provider, "of": line.item, "live": line.live, "ended": line.ended,
             "used": write_duration(line.used), "cost": number(line.cost), "per_hour": number(line.per_hour),
             "unpriced": line.unpriced,
         }
-        for line in play.world.projections.spending.lines(play.now)
+        for line in play.projections.spending.lines(play.now)
     ]  # fmt: skip
-    answer = _rows("costs", rows, "PROVIDER OF LIVE ENDED USED COST PER-HOUR UNPRICED", "provider of live ended used cost per_hour unpriced", (2, 3, 5, 6, 7))  # fmt: skip
-    whole = _figure(M.COST, play)
+    answer = rows_of("costs", rows, "PROVIDER OF LIVE ENDED USED COST PER-HOUR UNPRICED", "provider of live ended used cost per_hour unpriced", (2, 3, 5, 6, 7))  # fmt: skip
+    whole = number(spent(play))
     return Answer({**answer.document, "cost": whole}, (*answer.parts, f"together: {whole}"))
 
 
@@ -280,7 +287,7 @@ def _providers(play: Play) -> Answer:
                     "why": paused[0].why if paused else None,
                 }
             )  # fmt: skip
-    return _rows("providers", rows, "PROVIDER OF PRICE/H PRIORITY ROOM PAUSED-UNTIL WHY", "provider of price_per_hour priority room paused_until why", (2, 3, 4))  # fmt: skip
+    return rows_of("providers", rows, "PROVIDER OF PRICE/H PRIORITY ROOM PAUSED-UNTIL WHY", "provider of price_per_hour priority room paused_until why", (2, 3, 4))  # fmt: skip
 
 
 def _configuration(part: str) -> Callable[[Play], Answer]:
@@ -293,27 +300,26 @@ def _configuration(part: str) -> Callable[[Play], Answer]:
 
 def _limits(play: Play) -> Answer:
     rows = [_plain(limit) for limit in play.world.config.cluster.limits]
-    return _rows("limits", rows, "LIMIT OF AMOUNT PER USERS QUEUES", "name resource amount per users queues", (2,))  # fmt: skip
+    return rows_of("limits", rows, "LIMIT OF AMOUNT PER USERS QUEUES", "name resource amount per users queues", (2,))  # fmt: skip
 
 
-def _decisions(play: Play) -> Answer:
+def _decisions(play: Stand) -> Answer:
     rows: _Rows = [
         {
             "position": row.position, "at": stamp(row.at), "provider": row.provider, "deed": row.deed.value, "of": row.item,
             "amount": row.amount, "reason": row.reason, "jobs": list(row.jobs), "led_to": list(row.led_to),
         }
-        for row in play.world.projections.reasons.decisions()
+        for row in play.projections.reasons.decisions()
     ]  # fmt: skip
-    return _rows("decisions", rows, "POSITION AT PROVIDER DEED OF NUMBER REASON", "position at provider deed of amount reason", (0, 5))  # fmt: skip
+    return rows_of("decisions", rows, "POSITION AT PROVIDER DEED OF NUMBER REASON", "position at provider deed of amount reason", (0, 5))  # fmt: skip
 
 
-def _events(play: Play) -> Answer:
-    events = play.runner.gauge.events
+def _events(play: Stand) -> Answer:
     rows: _Rows = [
         {"position": one.position, "at": stamp(one.event.timestamp), "what": event_words(one.event)}
-        for one in events[-EVENTS_SHOWN:]
+        for one in play.events[-EVENTS_SHOWN:]
     ]
-    return _rows("events", rows, "POSITION AT WHAT", "position at what", (0,))
+    return rows_of("events", rows, "POSITION AT WHAT", "position at what", (0,))
 
 
 def _expect(play: Play) -> Answer:
@@ -326,10 +332,24 @@ def _expect(play: Play) -> Answer:
         }
         for case in play.runner.cases()
     ]
-    return _rows("expect", rows, "STATE EXPECTATION FOUND FAILED", "state expectation found failed_at")  # fmt: skip
+    return rows_of("expect", rows, "STATE EXPECTATION FOUND FAILED", "state expectation found failed_at")  # fmt: skip
 
 
-#: What can be asked for.
+#: What can be asked for wherever one stands.
+EVERYWHERE: Final[Mapping[str, Callable[[Stand], Answer]]] = {
+    "jobs": _jobs,
+    "hosts": _hosts,
+    "demand": _demand,
+    "idle": _idle,
+    "requests": _requests,
+    "instances": _instances,
+    "grants": _grants,
+    "leases": _leases,
+    "costs": _costs,
+    "decisions": _decisions,
+    "events": _events,
+}
+#: What can be asked for in a run that goes on.
 TOPICS: Final[Mapping[str, Callable[[Play], Answer]]] = {
     "jobs": _jobs,
     "hosts": _hosts,

@@ -5,16 +5,19 @@ fork is a copy of the journal, and a recording of what has been is made by doing
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from xce.domain.events.recorded import Recorded
 from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.policy import Decision, PolicyInput
 from xce.domain.formats.scenario import Scenario
 from xce.domain.formats.session_result import Allocation, SessionResult
-from xce.domain.formats.snapshot import Snapshot
+from xce.domain.formats.snapshot import Host, PendingJob, RunningJob, Snapshot
 from xce.domain.ports import EventLog
+from xce.projections.all import Projections
+from xce.replay.history import History
 from xce.replay.providers import SimulatedProvider
 from xce.replay.recorded import RecordedProvider, RecordedSessions
 from xce.replay.recording import RecordingWriter
@@ -124,6 +127,46 @@ class Play:
     def now(self) -> datetime:
         """The time."""
         return self.world.now
+
+    @property
+    def projections(self) -> Projections:
+        """See ``Stand``."""
+        return self.world.projections
+
+    @property
+    def history(self) -> History:
+        """See ``Stand``."""
+        return self.runner.gauge.history
+
+    @property
+    def events(self) -> Sequence[Recorded]:
+        """See ``Stand``."""
+        return self.runner.gauge.events
+
+    @property
+    def running(self) -> tuple[RunningJob, ...]:
+        """See ``Stand``."""
+        return self.world.cluster.running()
+
+    @property
+    def pending(self) -> tuple[PendingJob, ...]:
+        """See ``Stand``."""
+        return self.world.cluster.pending()
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """See ``Stand``."""
+        return self.world.cluster.hosts()
+
+    def fate(self, job: str) -> str:
+        """See ``Stand``."""
+        if any(one.id == job for one in self.pending):
+            return "waits, and no session has seen it yet"
+        if self.seen.ends[job]:
+            return "has ended"
+        if not self.seen.starts[job] and any(one.id == job for one in self.world.workload.jobs):
+            return "has not been submitted yet, or was taken out"
+        return "was taken out"
 
     @property
     def is_over(self) -> bool:

@@ -34,7 +34,7 @@ def moved(
     """Return what happened on the way; people are shown all of it, or what came last."""
     moments = play.runner.moments_since(mark)
     shown = moments if everything else tuple(one for one in moments if one.at == play.now)
-    lines = [f"{one.at:%H:%M:%S} {'-' if one.position is None else one.position:>5} {_cut(one.what, WIDTH)}" for one in shown[:LINES_MAX]]  # fmt: skip
+    lines = [f"{one.at:%H:%M:%S} {'-' if one.position is None else one.position:>5} {cut(one.what, WIDTH)}" for one in shown[:LINES_MAX]]  # fmt: skip
     if len(shown) > LINES_MAX:
         lines.append(f"and {len(shown) - LINES_MAX} more")
     span = clock(play.now) if before == play.now else f"{clock(before)} to {clock(play.now)}"
@@ -92,12 +92,13 @@ def _parting_lines(left: str, right: str, found: Parting) -> tuple[str, ...]:
     about = "" if found.job is None else f", job {found.job}"
     return (
         f"first difference: {places[0]}; {places[1]}{about}: {found.path}",
-        f"  {left}: {_cut(found.left)}",
-        f"  {right}: {_cut(found.right)}",
+        f"  {left}: {cut(found.left)}",
+        f"  {right}: {cut(found.right)}",
     )
 
 
-def _cut(value: str | None, most: int = 300) -> str:
+def cut(value: str | None, most: int = 300) -> str:
+    """Return a text that is not longer than that; of None: nothing."""
     if value is None:
         return "nothing"
     return value if len(value) <= most else f"{value[:most]} ..."

@@ -79,7 +79,7 @@ def read_until(words: list[str], play: Play, names: Names) -> Until:
         )
     first = words[0]
     if _DIGIT.match(first) and len(words) == 1:
-        return At(_time(first, play))
+        return At(read_moment(first, play.site.scenario.start, play.now))
     match words:
         case ["session"]:
             sessions = play.seen.sessions
@@ -107,14 +107,18 @@ def read_length(command: str, word: str) -> timedelta:
 
 
 # ------------------------------------------------------------------------- times
-def _time(word: str, play: Play) -> datetime:
-    """Return a time: a length after the start, a time of day, which is the next such one, or RFC 3339."""
+def read_moment(word: str, start: datetime, now: datetime) -> datetime:
+    """Return a time: a length after the start, a time of day, which is the next such one, or RFC 3339.
+
+    Raises:
+        InputError: it is none.
+    """
     if found := _TIME_OF_DAY.fullmatch(word):
         hour, minute, second = (int(part or 0) for part in found.groups())
-        at = play.now.astimezone(UTC).replace(hour=hour, minute=minute, second=second)
-        return at if at > play.now else at + timedelta(days=1)
+        at = now.astimezone(UTC).replace(hour=hour, minute=minute, second=second)
+        return at if at > now else at + timedelta(days=1)
     try:
-        return play.site.scenario.start + read_duration(word)
+        return start + read_duration(word)
     except ValueError:
         pass
     try:
@@ -175,7 +179,7 @@ def measured(of: Measure, name: str | None = None, *, names: Names | None = None
 
 
 def _measure(words: list[str], play: Play, names: Names) -> When:
-    parts = list(_parts(words))
+    parts = list(parts_of(words))
     of = Measure(known(COMMAND, "measure, time or event", parts[0], (*Measure, *WORDS)))
     name: str | None = None
     rest = parts[1:]
@@ -189,7 +193,7 @@ def _measure(words: list[str], play: Play, names: Names) -> When:
             COMMAND,
             f"wanted a bound after {of}, such as: {of} >= 1; found {' '.join(rest) or 'nothing'}",
         )
-    sign, bound = SIGNS[rest[0]], _bound(rest[1])
+    sign, bound = SIGNS[rest[0]], bound_of(rest[1])
     wanted = measured(of, name, names=names)
 
     def holds() -> bool:
@@ -200,7 +204,7 @@ def _measure(words: list[str], play: Play, names: Names) -> When:
     return When(f"{subject} {rest[0]} {number(bound)}", holds)
 
 
-def _parts(words: list[str]) -> Iterator[str]:
+def parts_of(words: list[str]) -> Iterator[str]:
     """Yield words, with ``a>=1`` as three."""
     for word in words:
         yield from (part for part in _GLUED.split(word) if part)
@@ -216,7 +220,12 @@ def _names_of(of: Measure, name: str, names: Names) -> tuple[str, str, tuple[str
     raise InputError.of(COMMAND, f"{of} is of everything; wanted no name")
 
 
-def _bound(word: str) -> Decimal:
+def bound_of(word: str) -> Decimal:
+    """Return a bound: a number, or a length of time in seconds.
+
+    Raises:
+        InputError: it is neither.
+    """
     try:
         found = Decimal(word)
         if found.is_finite() and abs(found.adjusted()) <= _POWER_MAX:

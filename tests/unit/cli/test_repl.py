@@ -228,13 +228,14 @@ def test_what_is_wrong_is_told(run: Any, arguments: Any, stdin: Any, says: str) 
     assert says in ran.err
 
 
-def test_a_log_is_looked_into_elsewhere(run: Any, tmp_path: Path) -> None:
+def test_a_log_is_no_scenario_that_a_prompt_could_load(run: Any, tmp_path: Path) -> None:
     with open_log(tmp_path / "events.db"):
         pass
 
-    ran = run("sim", "repl", tmp_path / "events.db")
+    ran = run("sim", "repl", stdin=f"load {tmp_path / 'events.db'}\n")
 
-    assert "is a log; it is looked into with: xce replay at, xce audit" in ran.err
+    assert ran.code == exit_codes.USAGE
+    assert "is a log; to walk through it: xce sim repl events.db" in ran.err
 
 
 def test_a_recording_is_explored_as_work_under_a_configuration(
@@ -247,6 +248,41 @@ def test_a_recording_is_explored_as_work_under_a_configuration(
 
     assert ran.code == exit_codes.DONE
     assert int(ran.documents[-1]["figures"]["ended"]) > 0
+
+
+def test_a_recording_is_walked_through(run: Any, site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "day.rec.gz"
+    run("sim", "repl", site, stdin=f"run 40min\nrecord {path}\n")
+
+    ran = run("sim", "repl", path, "--json", stdin="step\nrun until start b1\ndiff 1\n")
+
+    assert ran.code == exit_codes.DONE
+    first, there, compared = ran.documents
+    assert first["at"] == {"moment": 1, "session": 1, "position": 5}
+    assert there["stopped"] == "job b1 starts"
+    assert "job b1" in [one["what"] for one in compared["differences"]]
+
+
+def test_a_log_is_walked_through_and_not_written(run: Any, site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run("sim", "run", site, "--out", out, "--quiet")
+    before = (out / "log.db").read_bytes()
+
+    ran = run("sim", "repl", out / "log.db", stdin="run until request.closed\ninfo requests\n")
+
+    assert ran.code == exit_codes.DONE
+    assert "> info requests\nREQUEST " in ran.out
+    assert (out / "log.db").read_bytes() == before
+
+
+def test_a_seed_is_for_simulations(run: Any, site: Path, tmp_path: Path) -> None:
+    path = tmp_path / "day.rec.gz"
+    run("sim", "repl", site, stdin=f"run 5min\nrecord {path}\n")
+
+    ran = run("sim", "repl", path, "--seed", "3", stdin="step\n")
+
+    assert ran.code == exit_codes.USAGE
+    assert "--seed: is for a simulation" in ran.err
 
 
 def test_names_of_others_command_no_terminal(run: Any, tmp_path: Path) -> None:
