@@ -141,4 +141,4 @@ def finish(
 
 def thousands(value: float, place: int) -> str:
     """Return a value as an axis shows it."""
-    return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:,.2f}".rstrip("0").rstrip(".").replace(",", "\u202f")

@@ -45,6 +45,8 @@ NOT_AS_EXPECTED: Final = Column(
         wording.NOTHING if one.not_as_expected is None else wording.count(one.not_as_expected)
     ),
 )
+#: Figures of which any is one too many.
+WANTED_NONE: Final = frozenset(("violations", "jobs_not_ended", "not_as_expected"))
 #: What the page says of the best, in this order.
 SENTENCES: Final = (
     ("cost", "cheapest"),
@@ -60,6 +62,7 @@ class Cell:
 
     text: str
     best: bool
+    bad: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,11 @@ def _section(comparison: Comparison, workload: str) -> Section:
                 comparison_pictures.letter(place),
                 comparison_pictures.colour(place),
                 tuple(
-                    Cell(column.shown(run.figures), run.policy in best.get(column.figure, ()))
+                    Cell(
+                        column.shown(run.figures),
+                        run.policy in best.get(column.figure, ()),
+                        column.figure in WANTED_NONE and bool(getattr(run.figures, column.figure)),
+                    )
                     for column in columns_of(comparison)
                 ),
             )
@@ -165,11 +172,12 @@ def _facts(runs: Sequence[RunOutcome]) -> str:
     first = runs[0]
     start = min(run.report.started for run in runs)
     end = max(run.report.ended for run in runs)
-    days = (end - start).total_seconds() / 86_400
+    length = round((end - start).total_seconds())
+    long = f"{length / 86_400:.1f} days" if length > 2 * 86_400 else wording.span(length)
     policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
     return (
         f"{wording.count(first.figures.jobs)} jobs, {wording.time(start)} to {wording.time(end)} UTC"
-        f" ({days:.1f} days), {policies}"
+        f" ({long}), {policies}"
     )
 
 

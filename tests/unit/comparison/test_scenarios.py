@@ -158,6 +158,7 @@ def test_what_a_scenario_expects_is_judged_under_each_policy(tmp_path: Path) -> 
     )
     page = render_comparison(comparison)
     assert "not as expected</th>" in page
+    assert page.count('class="n bad"') == 1
     assert "ended = 8 by 20m; found: 2" in page
 
 
