@@ -293,6 +293,38 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReportedMachine:
+    """A machine that has reported to the cluster.
+
+    Attributes:
+        machine: the provider's id.
+        name: as the provider reported it.
+        host: its name in the cluster.
+    """
+
+    machine: str
+    name: str
+    host: str
+    template: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a health check found: by the provider's id, what became of it and why; of one that is not named it is not known yet."""
+
+    results: tuple[tuple[str, MachineResult, str], ...] = ()
+
+
+@runtime_checkable
+class CheckingProvider(Protocol):
+    """A provider whose hosts are checked before they take work."""
+
+    def check(self, machines: tuple[ReportedMachine, ...], now: datetime) -> Checked:
+        """Look whether machines are in order; may be repeated."""
+        ...
+
+
 @runtime_checkable
 class RenewingProvider(Protocol):
     """A lender whose grants end by themselves, and that puts their ends off when it is asked."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.ids import name_of
+from xce.domain.formats.error_codes import error_code
 from xce.domain.formats.policy import FailureEntry
-from xce.domain.formats.provider_messages import error_code
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider

@@ -63,6 +63,7 @@ class LiveInventory(Projection):
         self._on(Request.Closed, self._closed)
         self._on(Request.Settled, self._settled)
         self._on(Instance.Granted, self._instance_granted)
+        self._on(Instance.CheckStarted, self._check_started)
         self._on(Instance.Joined, self._joined)
         self._on(Instance.JoinMissed, self._instance_moved)
         self._on(Instance.DrainStarted, self._instance_moved)
@@ -268,6 +269,16 @@ class LiveInventory(Projection):
 
     def _instance_moved(self, event: DomainEvent, position: int) -> None:
         self._move(self._instances[name_of(event.originator_id)], event)
+
+    def _check_started(self, event: Instance.CheckStarted, position: int) -> None:
+        row = self._instances[name_of(event.originator_id)]
+        row.reported_as, row.booted_at = event.host, event.booted_at
+        if (
+            row.reported_at is None
+        ):  # a host that boots again and again is not waited for without end
+            row.reported_at = event.timestamp
+        row.touch()
+        self._touch()
 
     def _joined(self, event: Instance.Joined, position: int) -> None:
         row = self._instances[name_of(event.originator_id)]

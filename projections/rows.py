@@ -98,6 +98,9 @@ class InstanceRow:
     project: str | None = None
     state: InstanceState = InstanceState.STARTING
     host: str | None = None
+    reported_as: str | None = None
+    booted_at: datetime | None = None
+    reported_at: datetime | None = None
     joined_at: datetime | None = None
     return_id: str | None = None
     provider_return_id: str | None = None
@@ -116,6 +119,9 @@ class InstanceRow:
                 name=self.expected_name,
                 host=self.host,
                 granted_at=self.granted_at,
+                reported_as=self.reported_as,
+                booted_at=self.booted_at,
+                reported_at=self.reported_at,
                 joined_at=self.joined_at,
                 hold_until=self.hold_until,
                 price_per_hour=self.price,

@@ -253,6 +253,14 @@ class Stock:
             self.take(machine.machine, told + rule.notice, told)
         return machine
 
+    def is_healthy(self, machine: str) -> bool:
+        """Return whether a machine passes a health check."""
+        known = self._machines.get(machine)
+        if known is None:
+            return False
+        share = self.does.of(known.template).unhealthy
+        return not self._luck.chance(share or _NEVER, "unhealthy", machine)
+
     def _name(self, template: str, key: str, now: datetime) -> str:
         """Return the name of a new machine: that of one that is gone, where names are used again."""
         if self.does.reused_names:

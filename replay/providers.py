@@ -20,6 +20,7 @@ from xce.domain.formats.simulated_provider import (
 from xce.domain.ports import (
     Accepted,
     Ask,
+    Checked,
     GrantBack,
     GrantReport,
     Holding,
@@ -27,6 +28,7 @@ from xce.domain.ports import (
     MachineResult,
     Refused,
     Renewed,
+    ReportedMachine,
     RequestStatus,
     ReturnStatus,
     StatusAnswer,
@@ -210,6 +212,16 @@ class SimulatedProvider:
         """
         self._line.require(CallKind.RETURN, now, self._stock.does.throttle)
         return Renewed(tuple(self._stock.renew(grants, now).items()))
+
+    def check(self, machines: tuple[ReportedMachine, ...], now: datetime) -> Checked:
+        """Look whether machines are in order."""
+        found: list[tuple[str, MachineResult, str]] = []
+        for one in machines:
+            if self._stock.is_healthy(one.machine):
+                found.append((one.machine, MachineResult.SUCCEED, ""))
+            else:
+                found.append((one.machine, MachineResult.FAIL, "it is not in order"))
+        return Checked(tuple(found))
 
     @property
     def recalls(self) -> bool:

@@ -368,17 +368,25 @@ class Shell:
             self._early_joins.update(
                 (f"{name}/{join.machine}", join) for join in provider.joins(now)
             )
+        if not self._early_joins:
+            return []
         starting = [
             entry.id
             for entry in self.projections.inventory.view().instances
-            if entry.state is InstanceState.STARTING and entry.id in self._early_joins
+            if entry.state is InstanceState.STARTING
+            and entry.reported_as is None
+            and entry.id in self._early_joins
         ]
-        joined: list[RecordJoin] = []
-        for step in self.commit(Step((self._join_of(instance),)) for instance in starting):
-            for command in step.commands:
-                assert isinstance(command, RecordJoin)
-                del self._early_joins[command.instance]
-                joined.append(command)
+        self.commit(Step((self._join_of(instance),)) for instance in starting)
+        # One that is checked first opens later.
+        open_now = [
+            entry.id
+            for entry in self.projections.inventory.view().instances
+            if entry.state is InstanceState.JOINED and entry.id in self._early_joins
+        ]
+        joined = [self._join_of(instance) for instance in open_now]
+        for instance in open_now:
+            del self._early_joins[instance]
         return joined
 
     def _join_of(self, instance: str) -> RecordJoin:

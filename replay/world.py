@@ -328,7 +328,7 @@ class World:
             due: datetime | None = None
             match entry.state:
                 case InstanceState.STARTING:
-                    due = entry.granted_at + self._settings.join_limit
+                    due = (entry.reported_at or entry.granted_at) + self._settings.join_limit
                 case InstanceState.NEVER_JOINED:
                     due = entry.hold_until or self.now
                 case InstanceState.DRAINING:
@@ -413,7 +413,7 @@ class World:
             ):
                 self.cluster.remove(_name(aggregate))
                 self._timetable.wake_soon()
-            case Instance.JoinMissed():
+            case Instance.JoinMissed() | Instance.CheckStarted():
                 self._timetable.wake_soon()
                 self._timetable.poll_soon()
             case Request.Closed(outcome=outcome) if outcome is not RequestState.COMPLETE:

@@ -79,6 +79,9 @@ def tell(log: StoredLog) -> None:
     failed = _host("I12", "m12", fact)
     failed.miss_join(why="no boot", **fact)
     lost = _host("I11", "m11", fact)
+    lost.start_check(
+        host="h11", booted_at=AT, attributes={"zone": "a"}, total={"slots": 4, "mem": 16}, **fact
+    )
     lost.join(
         host="h11", booted_at=AT, attributes={"zone": "a"}, total={"slots": 4, "mem": 16}, **fact
     )

@@ -162,6 +162,7 @@ MEANING: Final[dict[str, str]] = {
     "TemplateBehaviour.return_time": "from the return until the machine is gone and costs no more",
     "TemplateBehaviour.boot_failure": "of its machines, fails instead of booting",
     "TemplateBehaviour.never_join": "of its machines, boots and never joins",
+    "TemplateBehaviour.unhealthy": "of its machines, joins and fails its health check",
     "TemplateBehaviour.take_backs": "what the provider takes back by itself",
     "OutsideUse.start": "when it begins",
     "OutsideUse.amount": "units that others hold from then on",

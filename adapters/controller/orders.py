@@ -174,7 +174,14 @@ async def join(call: Call) -> Reply:
     )
     return await _give(
         call,
-        RecordJoin(instance, report.host, report.booted_at, report.attributes, report.total),
+        RecordJoin(
+            instance,
+            report.host,
+            report.booted_at,
+            report.attributes,
+            report.total,
+            busy=report.busy,
+        ),
     )
 
 

@@ -61,6 +61,9 @@ class Describing:
             )
             if not made.templates and not made.resources:
                 return None
+            checks = self._runner.has("checkMachines")
+            able = made.capabilities.model_copy(update={"health_check": checks})
+            made = made.model_copy(update={"capabilities": able})
             if made != self._good:
                 kept = as_object(plain(made.model_dump(mode="json")))
                 assert kept is not None, "a model is an object"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from xce.adapters.providers.call import SIGNALLED, Ran
 from xce.adapters.providers.evidence import without_known
-from xce.domain.formats.provider_messages import error_code
+from xce.domain.formats.error_codes import error_code
 from xce.domain.formats.script_output import (
     Message,
     Plain,

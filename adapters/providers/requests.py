@@ -2,10 +2,10 @@
 
 from xce.adapters.providers.errors import OutcomeUnknownError
 from xce.adapters.providers.reading import FAILED, Answered, Failed, Unclear, failure_of
+from xce.domain.formats.error_codes import error_code
 from xce.domain.formats.provider_messages import (
     NotUnderstoodError,
     RequestAnswer,
-    error_code,
     understood,
 )
 from xce.domain.formats.script_output import Message

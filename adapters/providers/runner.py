@@ -36,6 +36,8 @@ class Runner:
         self.settings = settings
         self.folder = ProviderFolder(folder)
         self.scripts = find_scripts(Path(settings.folder))
+        if settings.health_check is not None:
+            self.scripts["checkMachines"] = Path(settings.health_check).absolute()
         given = given_secrets(settings)
         self._environment = environment_of(
             settings,

@@ -20,6 +20,9 @@ from xce.domain.errors import AdapterError, TransientError
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.provider_messages import (
     PER_CALL_MAX,
+    CheckedMachine,
+    CheckMachines,
+    CheckMachinesAnswer,
     GetReturnRequestsAnswer,
     Given,
     GrantName,
@@ -42,10 +45,12 @@ from xce.domain.formats.script_provider import ScriptSettings
 from xce.domain.ports import (
     Accepted,
     Ask,
+    Checked,
     GrantBack,
     Holding,
     Refused,
     Renewed,
+    ReportedMachine,
     ReturnStatus,
     StatusAnswer,
     TakeBack,
@@ -180,6 +185,24 @@ class ScriptProvider:
                 if one.expires_at is not None
             ]
         return Renewed(tuple(ends))
+
+    def check(self, machines: tuple[ReportedMachine, ...], now: datetime) -> Checked:
+        """Look whether machines are in order; may be repeated."""
+        script = "checkMachines"
+        if not self._runner.has(script):
+            return Checked()
+        asked = tuple(
+            CheckedMachine(
+                name=one.name, machine_id=one.machine, host=one.host, template_id=one.template
+            )
+            for one in machines
+        )
+        answer = self._answer(script, CheckMachines(machines=asked), CheckMachinesAnswer)
+        return Checked(
+            tuple(
+                (one.machine_id, one.result, one.message or one.status) for one in answer.machines
+            )
+        )
 
     # --------------------------------------------------------------- what there is
     def describe(self, now: datetime) -> ProviderDescription | None:

@@ -28,6 +28,7 @@ from xce.domain.engine.calls import (
     AnyCall,
     AskCall,
     Call,
+    CheckCall,
     ListCall,
     RenewCall,
     StatusCall,
@@ -418,6 +419,8 @@ def _subject(call: AnyCall) -> str:
             return call.request
         case ListCall():
             return ""
+        case CheckCall():
+            return ", ".join(ours for ours, _ in call.instances)
         case RenewCall():
             return ", ".join(ours for ours, _ in call.grants)
         case _:

@@ -76,7 +76,13 @@ def read_provisioner_config(path: Path) -> ProvisionerConfig:
                 }
             ),
             "scripts": tuple(
-                one.model_copy(update={"folder": placed(one.folder), "conf": placed(one.conf)})
+                one.model_copy(
+                    update={
+                        "folder": placed(one.folder),
+                        "conf": placed(one.conf),
+                        "health_check": placed(one.health_check),
+                    }
+                )
                 for one in config.scripts
             ),
             "observers": tuple(

@@ -48,6 +48,7 @@ class SupplyRows(Handlers):
         self._on(Request.Closed, self._closed)
         self._on(Instance.Granted, self._instance_granted)
         self._on(Instance.Joined, self._joined)
+        self._on(Instance.CheckStarted, self._check_started)
         self._on(Instance.JoinMissed, self._instance_moved)
         self._on(Instance.DrainStarted, self._instance_moved)
         self._on(Instance.Reopened, self._instance_moved)
@@ -157,9 +158,13 @@ class SupplyRows(Handlers):
             position=position,
         )
 
+    def _check_started(self, event: Instance.CheckStarted, position: int, at: str) -> None:
+        row = changed_row(self._instances, event, position)
+        row["why"] = f"host {event.host} is checked before it opens"
+
     def _joined(self, event: Instance.Joined, position: int, at: str) -> None:
         row = self._move_instance(event, position)
-        row |= {"host": event.host, "joined_at": at}
+        row |= {"host": event.host, "joined_at": at, "why": None}
 
     def _instance_moved(
         self,

@@ -74,6 +74,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     c.GiveUpRequest: _PROVISIONER,
     c.SettleRequest: _PROVISIONER,
     c.RecordJoin: _SCHEDULER,
+    c.PassCheck: _PROVISIONER,
     c.MissJoin: _PROVISIONER,
     c.StartDrain: _BOTH,
     c.Reopen: _BOTH,

@@ -7,11 +7,14 @@ from xce.domain.engine.commands import Command
 from xce.domain.ports import (
     Accepted,
     Ask,
+    Checked,
+    CheckingProvider,
     GrantBack,
     Provider,
     Refused,
     Renewed,
     RenewingProvider,
+    ReportedMachine,
     ReturnStatus,
     StatusAnswer,
 )
@@ -81,10 +84,18 @@ class RenewCall:
     grants: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class CheckCall:
+    """Look whether hosts that have reported are in order; pairs of our id and the machine. It may be repeated: no intent precedes it."""
+
+    provider: str
+    instances: tuple[tuple[str, ReportedMachine], ...]
+
+
 #: A call with an answer that the provisioner goes on from by itself.
-Call = AskCall | StatusCall | GiveBackCall | ReturnStatusCall | RenewCall
+Call = AskCall | StatusCall | GiveBackCall | ReturnStatusCall | RenewCall | CheckCall
 AnyCall = Call | ListCall
-Answer = Accepted | Refused | StatusAnswer | ReturnStatus | Renewed
+Answer = Accepted | Refused | StatusAnswer | ReturnStatus | Renewed | Checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +143,7 @@ def make(call: Call, provider: Provider, now: datetime) -> Answer:
             if not isinstance(provider, RenewingProvider):
                 return Renewed()
             return provider.renew(tuple(theirs for _, theirs in call.grants), now)
+        case CheckCall():
+            if not isinstance(provider, CheckingProvider):
+                return Checked()
+            return provider.check(tuple(machine for _, machine in call.instances), now)

@@ -184,18 +184,26 @@ class SettleRequest:
 # -------------------------------------------------------------------- instances
 @dataclass(frozen=True, slots=True)
 class RecordJoin:
-    """A host reported to the cluster."""
+    """A host reported to the cluster: it opens, or is checked before it does. One that is ``busy`` has a job: it is open, checked or not."""
 
     instance: Name
     host: Name
     booted_at: Time
     attributes: Mapping[Name, Attribute]
     total: Mapping[Name, Count]
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PassCheck:
+    """A host that had reported is found in order: it opens."""
+
+    instance: Name
 
 
 @dataclass(frozen=True, slots=True)
 class MissJoin:
-    """An instance did not join in time, or failed while starting."""
+    """An instance did not join in time, or failed while starting or in its health check."""
 
     instance: Name
     why: Why
@@ -420,7 +428,7 @@ Command = (
     | TakeLease | RenewLease | ReleaseLease
     | OpenRequest | AcceptRequest | RefuseRequest | LoseTrack | RecordStatus | GiveUpRequest
     | SettleRequest
-    | RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
+    | RecordJoin | PassCheck | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn | ConfirmReturn
     | LoseInstance
     | StartGrantReturn | AcceptGrantReturn | ConfirmGrantReturn | RefuseGrantReturn | ExtendGrant | LosePart | LoseGrant
     | ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan | RecordDecision

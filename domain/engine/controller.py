@@ -287,7 +287,7 @@ class Controller:
             ):  # fmt: skip
                 handling.request(space, command, stamp)
             case (
-                c.RecordJoin() | c.MissJoin() | c.StartDrain() | c.Reopen() | c.StartReturn()
+                c.RecordJoin() | c.PassCheck() | c.MissJoin() | c.StartDrain() | c.Reopen() | c.StartReturn()
                 | c.AcceptReturn() | c.RefuseReturn() | c.ConfirmReturn() | c.LoseInstance()
             ):  # fmt: skip
                 if isinstance(command, c.Reopen):

@@ -23,6 +23,7 @@ from xce.domain.engine.commands import (
     LoseTrack,
     MissJoin,
     OpenRequest,
+    PassCheck,
     PauseProvider,
     RecordDecision,
     RecordEvidence,
@@ -50,7 +51,7 @@ from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import LIVE, Grant
-from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.orphan import Orphan, OrphanKind
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
@@ -61,7 +62,7 @@ RequestCommand = (
     | SettleRequest
 )  # fmt: skip
 InstanceCommand = (
-    RecordJoin | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn
+    RecordJoin | PassCheck | MissJoin | StartDrain | Reopen | StartReturn | AcceptReturn | RefuseReturn
     | ConfirmReturn | LoseInstance
 )  # fmt: skip
 GrantCommand = (
@@ -251,19 +252,8 @@ def instance(space: Workspace, command: InstanceCommand, stamp: Stamp) -> None:
     known = space.get(Instance, ids.instance_id(command.instance))
     at, by, epoch = stamp.at, stamp.by, space.fence(known.provider)
     match command:
-        case RecordJoin():
-            known.join(
-                host=command.host,
-                booted_at=command.booted_at,
-                attributes=command.attributes,
-                total=command.total,
-                at=at,
-                by=by,
-                epoch=epoch,
-            )
-            space.get(Provider, ids.provider_id(known.provider)).learn(
-                template=known.template, total=command.total, host=command.host, at=at, by=by
-            )
+        case RecordJoin() | PassCheck():
+            _join(space, command, known, stamp)
         case MissJoin():
             known.miss_join(why=command.why, at=at, by=by, epoch=epoch)
         case StartDrain():
@@ -278,6 +268,39 @@ def instance(space: Workspace, command: InstanceCommand, stamp: Stamp) -> None:
             known.confirm_return(at=at, by=by, epoch=epoch)
         case LoseInstance():
             known.lose(why=command.why, at=at, by=by, epoch=epoch)
+
+
+def _join(space: Workspace, command: RecordJoin | PassCheck, known: Instance, stamp: Stamp) -> None:
+    """Open a host that reports, or whose check has passed; one that is to be checked only reports."""
+    at, by, epoch = stamp.at, stamp.by, space.fence(known.provider)
+    provider = space.get(Provider, ids.provider_id(known.provider))
+    told: RecordJoin | Instance.CheckStarted | None = known.report
+    if isinstance(command, RecordJoin):
+        told = command
+        checked = provider.description.checks(known.template)
+        if checked and not command.busy and known.state is InstanceState.STARTING:
+            known.start_check(
+                host=told.host,
+                booted_at=told.booted_at,
+                attributes=told.attributes,
+                total=told.total,
+                at=at,
+                by=by,
+                epoch=epoch,
+            )
+            return
+    if told is None:
+        raise RejectedError(f"instance {known.name} has not reported: there is nothing to check")
+    known.join(
+        host=told.host,
+        booted_at=told.booted_at,
+        attributes=told.attributes,
+        total=told.total,
+        at=at,
+        by=by,
+        epoch=epoch,
+    )
+    provider.learn(template=known.template, total=told.total, host=told.host, at=at, by=by)
 
 
 def _return(

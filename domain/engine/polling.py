@@ -12,6 +12,7 @@ from typing import Final
 
 from xce.domain.engine.calls import (
     AskCall,
+    CheckCall,
     GiveBackCall,
     ListCall,
     Look,
@@ -40,7 +41,15 @@ from xce.domain.formats.policy import (
 )
 from xce.domain.formats.provider import Capabilities
 from xce.domain.policy.times import later
-from xce.domain.ports import Ask, GrantBack, IdSource, RequestStatus, StatusAnswer, TakeBack
+from xce.domain.ports import (
+    Ask,
+    GrantBack,
+    IdSource,
+    ReportedMachine,
+    RequestStatus,
+    StatusAnswer,
+    TakeBack,
+)
 from xce.domain.provisioning.drain import AtDeadline
 from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.orphan import OrphanKind
@@ -105,7 +114,8 @@ def poll(
         *_settled(inventory.requests, now, lifecycle, underway),
         *(() if settings.freeze else _aged(inventory.instances, now, lifecycle)),
         *((Step(looks=(Look(draining),)),) if draining else ()),
-        *_never_joined(inventory.instances, looked_at, settings),
+        *_never_joined(inventory.instances, looked_at, now, settings),
+        Step(calls=tuple(_checks(inventory.instances))),
         *(() if settings.freeze else _useless(inventory.instances, now, ids)),
         Step(calls=tuple(_return_calls(inventory.instances, inventory.grants, underway))),
         *_ended(inventory.grants, now, can),
@@ -284,28 +294,55 @@ def is_aged(entry: InstanceEntry, now: datetime, lifecycle: LifecycleSettings) -
 
 
 def _never_joined(
-    instances: Iterable[InstanceEntry], looked_at: datetime | None, settings: PolicySettings
+    instances: Iterable[InstanceEntry],
+    looked_at: datetime | None,
+    now: datetime,
+    settings: PolicySettings,
 ) -> Iterator[Step]:
-    """Miss the hosts that were not there when somebody looked; while nobody looks they may have joined, and have jobs."""
-    if looked_at is None:
-        return
-    why = f"did not join within {minutes(settings.join_limit)}"
+    """Miss the hosts that were not there when somebody looked, and those whose check comes to no end.
+
+    While nobody looks, the others may have joined, and have jobs.
+    """
+    limit = settings.join_limit
     for entry in instances:
-        if (
-            entry.state is InstanceState.STARTING
-            and looked_at - entry.granted_at >= settings.join_limit
-        ):
-            yield Step((MissJoin(entry.id, why),))
+        if entry.state is not InstanceState.STARTING:
+            continue
+        if entry.reported_at is not None:
+            if now - entry.reported_at >= limit:
+                why = f"its health check has not passed within {minutes(limit)}"
+                yield Step((MissJoin(entry.id, why),))
+        elif looked_at is not None and looked_at - entry.granted_at >= limit:
+            yield Step((MissJoin(entry.id, f"did not join within {minutes(limit)}"),))
+
+
+def _checks(instances: Iterable[InstanceEntry]) -> Iterator[CheckCall]:
+    """Look whether hosts that have reported are in order."""
+    reported: dict[str, list[tuple[str, ReportedMachine]]] = {}
+    for entry in instances:
+        if entry.state is InstanceState.STARTING and entry.reported_as is not None:
+            machine = machine_of(entry)
+            told = ReportedMachine(
+                machine, entry.name or machine, entry.reported_as, entry.template
+            )
+            reported.setdefault(entry.provider, []).append((entry.id, told))
+    for provider, pairs in reported.items():
+        for start in range(0, len(pairs), TOGETHER):
+            yield CheckCall(provider, tuple(pairs[start : start + TOGETHER]))
 
 
 def _useless(instances: Iterable[InstanceEntry], now: datetime, ids: IdSource) -> Steps:
-    useless = (
+    useless = [
         entry
         for entry in instances
         if entry.state is InstanceState.NEVER_JOINED
         and (entry.hold_until is None or entry.hold_until <= now)
+    ]
+    sick = [entry for entry in useless if entry.reported_as is not None]
+    absent = [entry for entry in useless if entry.reported_as is None]
+    return (
+        *give_back(absent, "never joined", ids),
+        *give_back(sick, "its health check did not pass", ids),
     )
-    return give_back(useless, "never joined", ids)
 
 
 def minutes(length: timedelta) -> str:

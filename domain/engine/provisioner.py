@@ -16,6 +16,7 @@ from xce.domain.engine.calls import (
     Answer,
     AskCall,
     Call,
+    CheckCall,
     GiveBackCall,
     Look,
     RenewCall,
@@ -34,7 +35,9 @@ from xce.domain.engine.commands import (
     ExtendGrant,
     GiveUpRequest,
     LoseTrack,
+    MissJoin,
     OpenRequest,
+    PassCheck,
     PauseProvider,
     RecordDecision,
     RefuseGrantReturn,
@@ -76,8 +79,10 @@ from xce.domain.policy.times import later
 from xce.domain.ports import (
     Accepted,
     Ask,
+    Checked,
     GrantBack,
     IdSource,
+    MachineResult,
     Refused,
     Renewed,
     RequestStatus,
@@ -279,6 +284,8 @@ class Provisioner:
                 return _after_return_status(call, answer)
             case RenewCall(), Renewed():
                 return _after_renewal(call, answer)
+            case CheckCall(), Checked():
+                return _after_check(call, answer)
             case _:
                 raise AssertionError(
                     f"{type(answer).__name__} is no answer to {type(call).__name__}"
@@ -390,6 +397,19 @@ def _after_renewal(call: RenewCall, answer: Renewed) -> Steps:
     return tuple(
         Step((ExtendGrant(ours, ends[theirs]),)) for ours, theirs in call.grants if theirs in ends
     )
+
+
+def _after_check(call: CheckCall, answer: Checked) -> Steps:
+    """Open what is in order, and count what is not as failed; what is not known yet is looked at again."""
+    said = {machine: (result, why) for machine, result, why in answer.results}
+    steps: list[Step] = []
+    for ours, machine in call.instances:
+        result, why = said.get(machine.machine, (MachineResult.EXECUTING, ""))
+        if result is MachineResult.SUCCEED:
+            steps.append(Step((PassCheck(ours),)))
+        elif result is MachineResult.FAIL:
+            steps.append(Step((MissJoin(ours, cut(f"its health check failed: {why}")),)))
+    return tuple(steps)
 
 
 def _after_refusal(

@@ -4,9 +4,10 @@ Supply, totals and hosts of one snapshot come from one log position (D12): a hos
 flight, so it is left out until its join is recorded; a host that is drained takes no work, whatever the batch system says of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.policy import GrantEntry, InstanceEntry
@@ -22,6 +23,10 @@ from xce.domain.sharing.recall import recalled_by, recalled_of
 from xce.domain.sharing.wants import pool_of, report_of, whole_wants
 
 _IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
+#: A host that passed its health check counts as open for so long, even where the batch system shows it as closed still.
+OPENS_WITHIN: Final = timedelta(minutes=5)
+#: A host of these that never joined is in the cluster until it is gone.
+_GOING = frozenset({InstanceState.NEVER_JOINED, InstanceState.RETURNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,41 @@ def reports(view: Snapshot, supply: Supply) -> Reports:
     return Reports(tuple(_joins(view, supply)), tuple(_looks(view, supply)))
 
 
-def _joins(view: Snapshot, supply: Supply) -> Iterable[JoinReport]:
+def _joins(view: Snapshot, supply: Supply) -> Iterator[JoinReport]:
+    jobs = jobs_on(view.running)
+    for host, entry in _there(view, supply):
+        busy = host.name in jobs
+        if (
+            not busy
+            and _is_checked(entry, supply)
+            and (
+                # It is closed before it is checked: a host that is found sick must not have got a job meanwhile.
+                host.state is HostState.OPEN
+                or (entry.reported_as, entry.booted_at) == (host.name, host.booted_at)
+            )
+        ):
+            continue
+        yield JoinReport(
+            host=host.name,
+            booted_at=host.booted_at or view.now,
+            instance=entry.id if host.instance is not None else None,
+            attributes=dict(host.attributes),
+            total=dict(host.total),
+            busy=busy,
+        )
+
+
+def _is_checked(entry: InstanceEntry, supply: Supply) -> bool:
+    """Return whether an instance opens only after a health check."""
+    return any(
+        one.description.checks(entry.template)
+        for one in supply.providers
+        if one.name == entry.provider
+    )
+
+
+def _there(view: Snapshot, supply: Supply) -> Iterator[tuple[Host, InstanceEntry]]:
+    """Yield the hosts that are up of instances that are waited for."""
     starting = [e for e in supply.inventory.instances if e.state is InstanceState.STARTING]
     if not starting:
         return
@@ -188,15 +227,25 @@ def _joins(view: Snapshot, supply: Supply) -> Iterable[JoinReport]:
             entry = by_id.get(host.instance) or by_machine.get(host.instance)
         elif host.booted_at is not None and host.name not in known:
             entry = by_name.get(host.name)
-        if entry is None:
-            continue
-        yield JoinReport(
-            host=host.name,
-            booted_at=host.booted_at or view.now,
-            instance=entry.id if host.instance is not None else None,
-            attributes=dict(host.attributes),
-            total=dict(host.total),
-        )
+        if entry is not None:
+            yield host, entry
+
+
+def _shut(view: Snapshot, supply: Supply) -> set[str]:
+    """Return the hosts that take no work before a health check, or ever after one that did not pass."""
+    jobs = jobs_on(view.running)
+    waiting = {
+        host.name
+        for host, entry in _there(view, supply)
+        if host.name not in jobs and _is_checked(entry, supply)
+    }
+    sick = {
+        entry.reported_as
+        for entry in supply.inventory.instances
+        if entry.reported_as is not None and entry.host is None and entry.state in _GOING
+    }
+    joined = {entry.host for entry in supply.inventory.instances if entry.state in _IN_CLUSTER}
+    return waiting | (sick - joined)
 
 
 def _machine_names(entry: InstanceEntry) -> tuple[str, ...]:
@@ -270,6 +319,8 @@ def merged(view: Snapshot, supply: Supply, memory: SchedulerMemory) -> Snapshot:
         state = host.state
         if host.name in draining and state is HostState.OPEN:
             state = HostState.DRAINING
+        elif state is HostState.DRAINING and host.name not in draining and _opens(entry, now):
+            state = HostState.OPEN
         elif entry is None and host.instance is not None and state is HostState.OPEN:
             state = HostState.CLOSED  # of an instance that is gone, or not recorded as joined
         idle = host.idle_since or memory.idle_since.get(host.name)
@@ -290,6 +341,17 @@ def merged(view: Snapshot, supply: Supply, memory: SchedulerMemory) -> Snapshot:
             "shared": _shared(view, supply, memory, now),
             "catalog": supply.catalog,
         }
+    )
+
+
+def _opens(entry: InstanceEntry | None, now: datetime) -> bool:
+    """Return whether a host has just passed its check, and is told to open in this round: it is no longer in flight, so it is supply."""
+    return (
+        entry is not None
+        and entry.state is InstanceState.JOINED
+        and entry.reported_as is not None
+        and entry.joined_at is not None
+        and now - entry.joined_at <= OPENS_WITHIN
     )
 
 
@@ -345,7 +407,7 @@ def orders(
         result: of the session.
         gone: instances that the log knows to be gone.
     """
-    draining = _draining(supply)
+    closed = _draining(supply) | _shut(view, supply)
     jobs = jobs_on(view.running)
     over = set(gone)
     joined = {entry.host for entry in supply.inventory.instances if entry.state in _IN_CLUSTER}
@@ -357,9 +419,9 @@ def orders(
     ]
     return SchedulerOrders(
         position=result.position,
-        close=tuple(h.name for h in view.hosts if h.name in draining and h.state is HostState.OPEN),
+        close=tuple(h.name for h in view.hosts if h.name in closed and h.state is HostState.OPEN),
         open=tuple(
-            h.name for h in view.hosts if h.state is HostState.DRAINING and h.name not in draining
+            h.name for h in view.hosts if h.state is HostState.DRAINING and h.name not in closed
         ),
         remove=tuple(
             h.name

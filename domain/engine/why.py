@@ -13,6 +13,7 @@ from typing import Any
 from xce.domain.formats.policy import Decision, InstanceEntry, RequestEntry
 from xce.domain.formats.session_result import Pending, Reason, SessionResult
 from xce.domain.formats.snapshot import Catalog, RunningJob
+from xce.domain.provisioning.instance import InstanceState
 from xce.domain.provisioning.request import OPEN
 
 
@@ -78,9 +79,21 @@ def request_document(entry: RequestEntry, brought: list[InstanceEntry]) -> dict[
     """Return a request with what it brought."""
     document: dict[str, Any] = json.loads(entry.to_json())
     document["instances"] = [
-        {"id": one.id, "state": one.state.value, "host": one.host} for one in brought
+        {
+            "id": one.id,
+            "state": one.state.value,
+            "host": one.host,
+            "checked_since": _checked_since(one),
+        }
+        for one in brought
     ]
     return document
+
+
+def _checked_since(entry: InstanceEntry) -> str | None:
+    if entry.state is not InstanceState.STARTING or entry.reported_at is None:
+        return None
+    return entry.reported_at.isoformat().replace("+00:00", "Z")
 
 
 def add_supply(found: Why, catalog: Catalog, now: datetime) -> None:
@@ -183,6 +196,9 @@ def _request_lines(
     yield f"    the request is {request['state']}: {came}"
     for instance in request["instances"]:
         host = f", host {instance['host']}" if instance["host"] else ""
+        since = instance["checked_since"]
+        if since is not None:
+            host = f", in its health check since {time_of(datetime.fromisoformat(since))}"
         yield f"    {instance['id']} is {instance['state']}{host}"
 
 

@@ -63,6 +63,12 @@ class InstanceEntry(Format):
     name: Name | None = Field(default=None, description="as the provider reported it")
     host: Name | None = Field(default=None, description="name in the cluster, once joined")
     granted_at: Time
+    reported_as: Name | None = Field(
+        default=None,
+        description="name in the cluster of one that is checked before it opens; null: it is not checked, or has not reported",
+    )
+    booted_at: Time | None = Field(default=None, description="as it said when it reported")
+    reported_at: Time | None = Field(default=None, description="since when it is checked")
     joined_at: Time | None = None
     hold_until: Time | None = None
     price_per_hour: Money | None = None

@@ -75,6 +75,10 @@ class Capabilities(ContractFormat):
     listing: StrictBool = Field(default=False, description="can list everything it has for us")
     partial_returns: StrictBool = Field(default=False, description="takes back a part of a grant")
     cancel: StrictBool = False
+    health_check: StrictBool = Field(
+        default=False,
+        description="checks hosts that have reported to the cluster, before they take work",
+    )
 
 
 class TemplateOffer(ContractFormat):
@@ -90,6 +94,10 @@ class TemplateOffer(ContractFormat):
     )
     attributes: dict[Name, Attribute] = Field(default_factory=dict)
     provides: dict[Name, Total] = Field(default_factory=dict)
+    health_check: StrictBool = Field(
+        default=True,
+        description="false: hosts of it open unchecked, though the provider checks others",
+    )
 
 
 class ResourceOffer(ContractFormat):
@@ -140,3 +148,9 @@ class ProviderDescription(ContractFormat):
     def price_of(self, offer: TemplateOffer | ResourceOffer) -> Decimal | None:
         """Return the price per hour of one host or unit of an offer; None where nobody states one."""
         return offer.price_per_hour if offer.price_per_hour is not None else self.cost
+
+    def checks(self, template: str) -> bool:
+        """Return whether a host of a template is checked before it takes work."""
+        return self.capabilities.health_check and all(
+            offer.health_check for offer in self.templates if offer.template_id == template
+        )

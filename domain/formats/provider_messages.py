@@ -31,30 +31,6 @@ M = TypeVar("M", bound=BaseModel)
 #: Ids or machines of one call.
 PER_CALL_MAX: Final = 100
 
-#: Codes that mean: this template is not to be had just now. Any ``Error Code: X`` pauses the template it came with.
-CAPACITY_CODES: Final = frozenset(
-    {
-        "InsufficientAddressCapacity",
-        "InsufficientCapacity",
-        "InsufficientInstanceCapacity",
-        "InsufficientHostCapacity",
-        "InsufficientReservedInstanceCapacity",
-        "cannot_start_capacity",
-        "cannot_start_compute",
-        "cannot_start_ip_address",
-        "cannot_start_network",
-        "cannot_start_placement_group",
-        "cannot_start_storage",
-    }
-)
-_ERROR_CODE = re.compile(r"Error Code\s*:\s*[\"']?(?P<code>[A-Za-z][A-Za-z0-9_.-]{0,99})")
-
-
-def error_code(text: str) -> str | None:
-    """Return the code of ``Error Code: X`` in a message; None: it names none."""
-    match = _ERROR_CODE.search(text)
-    return None if match is None else match["code"].rstrip(".-")
-
 
 # ------------------------------------------------------------------------ plain values
 def _text(value: object) -> object:
@@ -254,6 +230,19 @@ class Machines(Given):
     request_tag: str | None = Field(default=None, description="version 2, of a return: its id")
 
 
+class CheckedMachine(MachineName):
+    """A machine that has reported: its name in the cluster, and its template."""
+
+    host: str
+    template_id: str
+
+
+class CheckMachines(Given):
+    """Input of ``checkMachines`` (version 2), never empty."""
+
+    machines: tuple[CheckedMachine, ...]
+
+
 class RequestResources(Given):
     """Input of ``requestResources`` (version 2)."""
 
@@ -390,6 +379,10 @@ class ListMachinesAnswer(Answer):
     machines: Annotated[tuple[MachineAnswer, ...], BeforeValidator(_list)]
 
 
+class CheckMachinesAnswer(ListMachinesAnswer):
+    """Output of ``checkMachines`` (version 2): one that is executing, or not named, is looked at again."""
+
+
 class ListGrantsAnswer(Answer):
     """Output of ``listGrants`` (version 2)."""
 
@@ -457,6 +450,7 @@ MESSAGES: Final[Mapping[str, tuple[type[Given], type[BaseModel] | None]]] = {
     "getReturnRequests": (Machines, GetReturnRequestsAnswer),
     "getProviderDescription": (Nothing, None),
     "listMachines": (Nothing, ListMachinesAnswer),
+    "checkMachines": (CheckMachines, CheckMachinesAnswer),
     "getAvailableResources": (Nothing, GetAvailableResourcesAnswer),
     "requestResources": (RequestResources, RequestAnswer),
     "requestReturnResources": (RequestReturnResources, RequestAnswer),

@@ -428,6 +428,10 @@ class JoinReport(Format):
     machine: Name | None = Field(default=None, description="the provider's id of the machine")
     attributes: dict[Name, Attribute] = Field(default_factory=dict, description="as measured")
     total: dict[Name, Count] = Field(default_factory=dict, description="as measured, in base units")
+    busy: StrictBool = Field(
+        default=False,
+        description="true: it has a job already, so it is open, whether it was to be checked first or not",
+    )
 
 
 class Because(Format):

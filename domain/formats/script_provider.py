@@ -46,6 +46,10 @@ class ScriptSettings(Format):
         default=None,
         description="the folder above its conf/; LSF's confPath; null: the same folder",
     )
+    health_check: str | None = Field(
+        default=None,
+        description="program that checks hosts before they take work, as checkMachines of the contract; null: that of the folder, if it has one",
+    )
     options: str = Field(default="", description="SCRIPT_OPTIONS; LSF's scriptOption")
     account: str = Field(default="default", description="rc_account of requests")
     lsf_top: str = Field(default="", description="PRO_LSF_TOP")

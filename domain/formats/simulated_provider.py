@@ -193,6 +193,7 @@ class TemplateBehaviour(Format):
     return_time: Delay | None = None
     boot_failure: Share | None = None
     never_join: Share | None = None
+    unhealthy: Share | None = None
     take_backs: TakeBacks | None = None
     measured: dict[Name, Total] = Field(
         default_factory=dict,
@@ -219,6 +220,10 @@ class Behaviour(Format):
     )
     never_join: Share = Field(
         default=Decimal(0), description="of the machines, boots and never joins"
+    )
+    unhealthy: Share = Field(
+        default=Decimal(0),
+        description="of the machines, joins and fails its health check, where there is one (capability healthCheck)",
     )
     return_refusal: Share = Field(
         default=Decimal(0), description="of the returned machines and grants, refused"
@@ -275,6 +280,7 @@ class Behaviour(Format):
             return_time=own.return_time if own.return_time is not None else self.return_time,
             boot_failure=own.boot_failure if own.boot_failure is not None else self.boot_failure,
             never_join=own.never_join if own.never_join is not None else self.never_join,
+            unhealthy=own.unhealthy if own.unhealthy is not None else self.unhealthy,
             take_backs=own.take_backs if own.take_backs is not None else self.take_backs,
             measured=own.measured,
         )

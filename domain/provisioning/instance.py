@@ -40,6 +40,7 @@ LIVE: Final = frozenset(S) - GONE
 
 TRANSITIONS: Final[Table[InstanceState]] = {
     "Granted": starts(S.STARTING),
+    "CheckStarted": stays({S.STARTING}),
     "Joined": lands({S.STARTING}, S.JOINED),
     "JoinMissed": lands({S.STARTING}, S.NEVER_JOINED),
     "DrainStarted": lands({S.JOINED}, S.DRAINING),
@@ -87,6 +88,22 @@ class Instance(Aggregate[InstanceState]):
         hold_until: Time | None
         project: Name | None = None
 
+    class CheckStarted(Event):
+        """It reported to the cluster, and takes no work before its health check has passed.
+
+        Attributes:
+            host: its name in the cluster.
+            booted_at: when it booted.
+            attributes: as measured.
+            total: amounts as measured, in base units.
+        """
+
+        TOPIC: ClassVar[str] = "xce.instance.check-started"
+        host: Name
+        booted_at: Time
+        attributes: dict[Name, Attribute]
+        total: dict[Name, Annotated[int, Field(ge=0)]]
+
     class Joined(Event):
         """It reported to the cluster and takes work.
 
@@ -104,10 +121,10 @@ class Instance(Aggregate[InstanceState]):
         total: dict[Name, Annotated[int, Field(ge=0)]]
 
     class JoinMissed(Event):
-        """It did not join in time, or failed while starting: no supply, but it still costs money.
+        """It did not join in time, or failed while starting or in its health check: no supply, but it still costs money.
 
         Attributes:
-            why: what was waited for, or what the provider says.
+            why: what was waited for, or what the provider or the check says.
         """
 
         TOPIC: ClassVar[str] = "xce.instance.join-missed"
@@ -219,6 +236,37 @@ class Instance(Aggregate[InstanceState]):
             billing=billing,
             hold_until=hold_until,
             project=project,
+        )
+
+    def start_check(
+        self,
+        *,
+        host: str,
+        booted_at: datetime,
+        attributes: Mapping[str, Attribute],
+        total: Mapping[str, int],
+        at: datetime,
+        by: str,
+        epoch: int,
+    ) -> None:
+        """Record that it reported to the cluster and is to be checked; the same host and boot again records nothing.
+
+        Raises:
+            IllegalTransitionError: it has joined, was given up, or is gone.
+        """
+        self._require(self.CheckStarted)
+        known = self.report
+        if known is not None and (known.host, known.booted_at) == (host, booted_at):
+            return
+        self._record(
+            self.CheckStarted,
+            at=at,
+            by=by,
+            epoch=epoch,
+            host=host,
+            booted_at=booted_at,
+            attributes=dict(attributes),
+            total=dict(total),
         )
 
     def join(
@@ -370,6 +418,10 @@ class Instance(Aggregate[InstanceState]):
         self.project = event.project
         self.billing = event.billing
         self.hold_until = event.hold_until
+        #: What it said when it reported and was not open yet; None: it was not checked.
+        self.report: Instance.CheckStarted | None = None
+        #: When it first did.
+        self.reported_at: datetime | None = None
         self.host: str | None = None
         self.booted_at: datetime | None = None
         self.joined_at: datetime | None = None
@@ -379,6 +431,11 @@ class Instance(Aggregate[InstanceState]):
         self.return_id: str | None = None
         self.provider_return_id: str | None = None
         self.refused_returns: frozenset[str] = frozenset()
+
+    @applies(CheckStarted)
+    def _check_started(self, event: CheckStarted) -> None:
+        self.report = event
+        self.reported_at = self.reported_at or event.timestamp
 
     @applies(Joined)
     def _joined(self, event: Joined) -> None:

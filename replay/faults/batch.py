@@ -230,7 +230,9 @@ class SchedulerLife:
         view = self.batch.view(self.clock.now())
         for join in reports(view, supply).joins:
             if join.instance is not None:
-                self._tell(RecordJoin(join.instance, join.host, join.booted_at, {}, {}))
+                self._tell(
+                    RecordJoin(join.instance, join.host, join.booted_at, {}, {}, busy=join.busy)
+                )
         instances = {one.host: one.id for one in supply.inventory.instances if one.host}
         for look in reports(view, supply).looks:
             self._tell(ReportDrain(look.host, instances.get(look.host), look.jobs))

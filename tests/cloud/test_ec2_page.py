@@ -10,8 +10,8 @@ from tests.conftest import ROOT
 from xce.adapters.providers.ec2 import cloud, scripts
 from xce.adapters.providers.ec2.errors import PAUSING, SAME
 from xce.adapters.providers.ec2.settings import Ec2Settings, Ec2Template
+from xce.domain.formats.error_codes import CAPACITY_CODES
 from xce.domain.formats.provider import ProviderDescription
-from xce.domain.formats.provider_messages import CAPACITY_CODES
 
 PAGE = (ROOT / "docs/how-to/ec2.md").read_text(encoding="utf-8")
 

@@ -240,7 +240,14 @@ class Town:
             assert join.instance is not None, "its hosts say which instance they are"
             site.do(
                 Role.SCHEDULER,
-                RecordJoin(join.instance, join.host, join.booted_at, join.attributes, join.total),
+                RecordJoin(
+                    join.instance,
+                    join.host,
+                    join.booted_at,
+                    join.attributes,
+                    join.total,
+                    busy=join.busy,
+                ),
             )
         instances = {one.host: one.id for one in supply.inventory.instances if one.host}
         for look in reports.looks:

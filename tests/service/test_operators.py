@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from tests.service.running import TOKENS
 from tests.service.test_rest import good, open_request, order
-from tests.service.test_scheduler import Site, site, start_drain, with_an_idle_host
+from tests.service.test_scheduler import Site, check_hosts, site, start_drain, with_an_idle_host
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli.operators import showing
 from xce.adapters.cli.operators.main import app
@@ -154,6 +154,22 @@ def test_a_waiting_job_is_followed_from_its_reason_to_what_is_expected(
     assert "job 2 runs on n-m1" in admin.says("why", "2")
     code, why = admin.code("why", "4711")
     assert (code, "job 4711 is not known here" in why) == (3, True)
+
+
+def test_a_host_that_is_checked_is_shown_as_that(site: Site, admin: Operator) -> None:
+    check_hosts(site)
+    site.submit(2)
+    site.round()
+    site.obtain("R1", "m1", jobs=["2"], demand_position=1)
+    for _ in range(3):
+        site.round()
+
+    (row,) = [line for line in admin.says("instances").splitlines() if "cloud/m1" in line]
+    assert "n-m1" in row
+    assert "checked" in row
+    assert "cloud/m1 is starting, in its health check since " in admin.says("why", "2")
+    (entry,) = admin.json("instances")["items"]
+    assert (entry["state"], entry["reported_as"]) == ("starting", "n-m1")
 
 
 def test_a_freeze_is_shown_where_it_matters(site: Site, admin: Operator) -> None:

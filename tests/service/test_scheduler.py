@@ -133,6 +133,63 @@ def test_a_host_is_in_flight_then_joined_and_never_both(site: Site) -> None:
     assert (instance["state"], instance["host"]) == ("joined", provisioned)
 
 
+def check_hosts(site: Site) -> None:
+    """Let the cloud check its hosts before they open."""
+    checking = {**CLOUD, "capabilities": {"healthCheck": True}}
+    good(site.cloud.put("/v1/providers/cloud", json=checking))
+
+
+def test_a_host_that_is_checked_opens_after_the_provisioner_says_that_it_is_in_order(
+    site: Site,
+) -> None:
+    check_hosts(site)
+    site.submit(3)
+    site.round()
+    site.obtain("R1", "m1")
+    site.round()
+
+    closed = site.round()
+    (name,) = [host for host in site.hosts() if host != "own-1"]
+    assert site.hosts()[name] is HostState.DRAINING
+    assert [host.name for host in closed.snapshot.hosts] == ["own-1"]
+    site.round()
+    entry = good(site.cloud.get("/v1/instances/cloud/m1"))
+    assert (entry["state"], entry["host"], entry["reported_as"]) == ("starting", None, name)
+    assert site.round().result.demand.order == ()
+    assert site.jobs_on(name) == []
+
+    order(site.cloud, {"command": "pass-check", "instance": "cloud/m1"})
+    site.round()
+    assert site.hosts()[name] is HostState.OPEN
+    assert len(site.jobs_on(name)) == 2
+
+
+def test_a_host_that_fails_its_check_stays_closed_and_is_removed_when_it_is_gone(
+    site: Site,
+) -> None:
+    check_hosts(site)
+    site.submit(3)
+    site.round()
+    site.obtain("R1", "m1")
+    for _ in range(3):
+        site.round()
+    (name,) = [host for host in site.hosts() if host != "own-1"]
+
+    order(site.cloud, {"command": "miss-join", "instance": "cloud/m1", "why": "no scratch disk"})
+    again = site.round()
+    assert again.result.demand.order == (("c4", 1),)
+    assert site.hosts()[name] is HostState.DRAINING
+
+    back = {"return_id": "B1", "instances": ["cloud/m1"], "why": "its health check did not pass"}
+    order(site.cloud, {"command": "start-return", **back})
+    site.round()
+    assert site.hosts()[name] is HostState.DRAINING
+    order(site.cloud, {"command": "confirm-return", "return_id": "B1", "instance": "cloud/m1"})
+    site.round()
+    assert name not in site.hosts()
+    assert site.jobs_on(name) == []
+
+
 def with_an_idle_host(site: Site) -> str:
     """A provisioned host without a job; its name."""
     site.obtain("R1", "m1")

@@ -34,7 +34,7 @@ JOBS = [
 ]  # fmt: skip
 NODES = [
     node("n1", state="mixed", alloc_cpus=3, alloc_memory=300),
-    node("n2", state_flags=["DRAIN"], reason="xce: going back"),
+    node("n2", state_flags=["DRAIN"], reason="xce: closed"),
     node("n3", state_flags=["DYNAMIC_NORM", "PLANNED"], active_features="base,fast", comment="xce:i-1 and more"),
     node("n4", state="down", state_flags=["NOT_RESPONDING"]),
     node("n5", state="future"),

@@ -170,7 +170,7 @@ def test_orders_are_few_commands_and_nothing_of_slurm_conf_is_deleted() -> None:
     source.obey(ORDERS)
 
     assert written(slurm) == [
-        "scontrol update nodename=n1,n2 state=drain reason=xce: going back",
+        "scontrol update nodename=n1,n2 state=drain reason=xce: closed",
         "scontrol update nodename=n3 state=undrain",
         "scontrol delete nodename=dyn",
         "scontrol update nodename=n1 state=future comment=",

@@ -63,7 +63,7 @@ class Column(Generic[F]):
 
 _STYLES = {
     "failed": "red", "lost": "red", "never_joined": "red", "timed_out": "red", "overdue": "red", "paused": "yellow",
-    "unknown": "yellow", "reported": "red", "draining": "yellow", "returning": "yellow", "joined": "green", "held": "green",
+    "unknown": "yellow", "checked": "yellow", "reported": "red", "draining": "yellow", "returning": "yellow", "joined": "green", "held": "green",
     "raised": "red", "cleared": "green", "lapsed": "red", "complete": "green", "active": "green", "empty": "green",
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Generic
 
 import typer
@@ -31,6 +32,7 @@ from xce.domain.formats.rest import (
     ProviderEntry,
 )
 from xce.domain.formats.standing import BudgetUse
+from xce.domain.provisioning.instance import InstanceState
 
 #: What a command is for typer.
 ListCommand = Callable[..., None]
@@ -160,6 +162,16 @@ REQUESTS: Final[Listing[RequestEntry]] = Listing(
     ),
 )
 
+
+def _state_of_instance(entry: InstanceEntry) -> str:
+    return entry.state.value if _checked_since(entry) is None else "checked"
+
+
+def _checked_since(entry: InstanceEntry) -> datetime | None:
+    """Return since when a host that reported is checked; None: it is not, or not any more."""
+    return entry.reported_at if entry.state is InstanceState.STARTING else None
+
+
 INSTANCES: Final[Listing[InstanceEntry]] = Listing(
     "instances",
     "Hosts that exist: what a request brought, where it is in its life, what it costs.",
@@ -167,9 +179,10 @@ INSTANCES: Final[Listing[InstanceEntry]] = Listing(
     (
         Column("instance", lambda entry: entry.id),
         Column("template", lambda entry: entry.template),
-        Column("host", lambda entry: entry.host),
-        Column("state", lambda entry: entry.state.value, by_state),
+        Column("host", lambda entry: entry.host or entry.reported_as),
+        Column("state", _state_of_instance, by_state),
         Column("granted", lambda entry: entry.granted_at),
+        Column("checked since", _checked_since, extra=True),
         Column("joined", lambda entry: entry.joined_at, extra=True),
         Column("held until", lambda entry: entry.hold_until, extra=True),
         Column("per hour", lambda entry: entry.price_per_hour, right=True, extra=True),

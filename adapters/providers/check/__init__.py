@@ -131,6 +131,7 @@ def _supported(trial: Trial) -> tuple[str, ...]:
         "borrowing": "countable resources",
         "request tags": "request tags",
         "listing": "listing",
+        "health check": "health checks",
         "list of grants": "list of grants",
         "take-backs": "take-backs",
         "observation": "observation",

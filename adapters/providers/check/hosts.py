@@ -7,6 +7,9 @@ from xce.adapters.providers.check.trial import Trial, explained, is_settled
 from xce.adapters.providers.reading import Answered
 from xce.domain.formats.provider import TemplateOffer
 from xce.domain.formats.provider_messages import (
+    CheckedMachine,
+    CheckMachines,
+    CheckMachinesAnswer,
     GetReturnRequestsAnswer,
     Given,
     MachineName,
@@ -36,6 +39,7 @@ def try_hosts(trial: Trial) -> TemplateOffer | None:
         trial.findings.skipped("return", "there is no machine to try it with")
         return template
     _try_second(trial, template, machines)
+    _try_health_check(trial, template, machines)
     _try_take_backs(trial, machines)
     _try_return(trial, tuple(trial.made.machines))
     return template
@@ -238,6 +242,37 @@ def _try_second(trial: Trial, template: TemplateOffer, machines: Sequence[str]) 
         )
     else:
         trial.findings.ok("second request")
+
+
+def _try_health_check(trial: Trial, template: TemplateOffer, machines: Sequence[str]) -> None:
+    """Let it look at machines that have not joined: whatever it finds, it has to say it in words that are understood."""
+    script = "checkMachines"
+    if not trial.runner.has(script):
+        return
+    named = tuple(
+        CheckedMachine(
+            name=trial.made.machines.get(one, one),
+            machine_id=one,
+            host=trial.made.machines.get(one, one),
+            template_id=template.template_id,
+        )
+        for one in machines
+    )
+    heard = trial.call(script, CheckMachines(machines=named))
+    if not isinstance(heard, Answered):
+        trial.findings.broken("health check", explained(heard))
+        return
+    try:
+        found = understood(CheckMachinesAnswer, heard.message).machines
+    except NotUnderstoodError as error:
+        trial.findings.broken("health check", str(error))
+        return
+    if others := {one.machine_id for one in found} - set(machines):
+        names = ", ".join(sorted(others)) or "nothing"
+        trial.findings.broken("health check", f"speaks of {names}, which was not asked about")
+        return
+    said = {one.result.value for one in found}
+    trial.findings.ok("health check", ", ".join(sorted(said)) or "says nothing yet")
 
 
 def _try_take_backs(trial: Trial, machines: Sequence[str]) -> None:

@@ -69,7 +69,7 @@ SAME: Final = {
     ),
 }
 #: Why a machine ended while it booted, where its template is then not to be had for a while. The first of them are those of
-#: ``provider_messages.CAPACITY_CODES``, whose models take longer to import than a script may take.
+#: ``error_codes.CAPACITY_CODES``, whose models take longer to import than a script may take.
 PAUSING: Final = frozenset(
     {
         "InsufficientAddressCapacity",

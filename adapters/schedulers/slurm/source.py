@@ -153,7 +153,7 @@ def commands_of(orders: SchedulerOrders, nodes: Sequence[NodeFact]) -> list[tupl
     known = {node.name: node for node in nodes}
     made: list[tuple[str, ...]] = []
     for names in _parts(orders.close):
-        made.append((*_update(names), "state=drain", f"reason={OURS} going back"))
+        made.append((*_update(names), "state=drain", f"reason={OURS} closed"))
     for names in _parts(orders.open):
         made.append((*_update(names), "state=undrain"))
     by_way: dict[tuple[str, ...], list[str]] = {}

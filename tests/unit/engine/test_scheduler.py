@@ -105,6 +105,79 @@ def test_a_name_that_two_are_expected_under_means_neither() -> None:
     assert reports(view(host("n", booted_at=BOOTED)), known).joins == ()
 
 
+CHECKING: dict[str, Any] = {
+    "providers": [
+        {
+            "name": "cloud",
+            "description": {"name": "cloud", "capabilities": {"healthCheck": True}},
+            "pauses": [],
+            "hosts": 1,
+        }
+    ]
+}
+
+
+def test_a_host_that_is_checked_is_closed_first_then_reported_once_and_opened_when_it_joined() -> (
+    None
+):
+    result = SessionResult(position=7)
+    seen_open = view(host("n1", instance="cloud/m1"))
+    seen_closed = view(host("n1", instance="cloud/m1", state="draining", booted_at=BOOTED))
+    new = supply(instance("m1", "starting"), **CHECKING)
+
+    assert reports(seen_open, new).joins == ()
+    assert orders(seen_open, new, result, []).close == ("n1",)
+    (join,) = reports(seen_closed, new).joins
+    assert (join.host, join.busy) == ("n1", False)
+
+    told = {"reported_as": "n1", "booted_at": BOOTED, "reported_at": AT}
+    checked = supply(instance("m1", "starting", **told), **CHECKING)
+    assert reports(seen_closed, checked).joins == ()
+    assert orders(seen_closed, checked, result, []).open == ()
+    assert snapshot_of(seen_closed, checked).hosts == ()
+
+    joined = supply(instance("m1", "joined", host="n1", joined_at=AT, **told), names={}, **CHECKING)
+    assert orders(seen_closed, joined, result, []).open == ("n1",)
+    (open_now,) = snapshot_of(seen_closed, joined).hosts
+    assert open_now.state is HostState.OPEN, "else another host would be asked for its job"
+
+
+def test_a_host_that_passed_its_check_long_ago_and_is_closed_counts_as_closed() -> None:
+    told = {"reported_as": "n1", "booted_at": BOOTED, "reported_at": AT - timedelta(hours=2)}
+    joined = supply(
+        instance("m1", "joined", host="n1", joined_at=AT - timedelta(hours=1), **told), **CHECKING
+    )
+
+    (closed,) = snapshot_of(view(host("n1", instance="cloud/m1", state="draining")), joined).hosts
+
+    assert closed.state is HostState.DRAINING
+
+
+@pytest.mark.parametrize("state", ["never_joined", "returning"])
+def test_a_host_that_failed_its_check_stays_closed_until_it_is_gone(state: str) -> None:
+    told = {"reported_as": "n1", "booted_at": BOOTED, "reported_at": AT}
+    sick = supply(instance("m1", state, **told), **CHECKING)
+    result = SessionResult(position=7)
+
+    assert orders(view(host("n1", instance="cloud/m1")), sick, result, []).close == ("n1",)
+    draining = view(host("n1", instance="cloud/m1", state="draining"))
+    assert orders(draining, sick, result, []).open == ()
+    heir = supply(
+        instance("m1", state, **told), instance("m2", "joined", host="n1", joined_at=AT), **CHECKING
+    )
+    assert orders(view(host("n1", instance="cloud/m2")), heir, result, []).close == ()
+
+
+def test_a_host_with_a_job_is_reported_as_busy_and_left_open() -> None:
+    seen = view(host("n1", instance="cloud/m1"), running=[job("1", "n1")])
+    new = supply(instance("m1", "starting"), **CHECKING)
+
+    (join,) = reports(seen, new).joins
+
+    assert join.busy
+    assert orders(seen, new, SessionResult(position=7), []).close == ()
+
+
 def test_a_host_is_in_flight_or_in_the_cluster_and_never_both() -> None:
     seen = view(host("own"), host("n1", instance="cloud/m1"), host("n2", booted_at=BOOTED))
     starting = supply(instance("m1", "starting"), instance("m2", "starting"), names={"m2": "n2"})

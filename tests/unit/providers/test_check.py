@@ -55,6 +55,28 @@ def test_a_provider_that_keeps_the_contract_is_fit(tmp_path: Path, knows: Knows)
     assert ("listing" in report.supports) is (knows is not Knows.NEITHER)
 
 
+@pytest.mark.parametrize(
+    ("body", "outcome", "detail"),
+    [
+        ('sed \'s/"host"/"result": "fail", &/\' "$2"', Outcome.OK, "fail"),
+        (prints('{"machines": [{"machineId": "other"}]}'), Outcome.BROKEN, "speaks of other"),
+        ("exit 1", Outcome.BROKEN, ""),
+    ],
+)
+def test_a_health_check_is_tried_with_a_machine_that_has_not_joined(
+    tmp_path: Path, body: str, outcome: Outcome, detail: str
+) -> None:
+    simulated(tmp_path)
+    write_scripts(tmp_path / "p", {"checkMachines": body})
+
+    report = checked(tmp_path)
+
+    (found,) = [one for one in report.findings if one.what == "health check"]
+    assert (found.outcome, detail in found.detail) == (outcome, True), found
+    assert ("health checks" in report.supports) is (outcome is Outcome.OK)
+    assert left_at(tmp_path) == []
+
+
 def test_what_could_not_be_given_back_within_its_hold_is_not_borrowed(tmp_path: Path) -> None:
     held = {"name": "lic_kept", "capacity": 20, "step": 1, "price": "0.50", "hold": 600}
     simulated(tmp_path, resources=[held])

@@ -27,6 +27,7 @@ from xce.domain.ports import (
     MachineReport,
     MachineResult,
     Refused,
+    ReportedMachine,
     RequestStatus,
     TakeBack,
 )
@@ -552,3 +553,57 @@ def test_an_id_of_a_return_that_a_provider_uses_again_is_asked_after_again(tmp_p
         assert made.return_status(return_id, NOW).gone == frozenset()
         state.write_text("complete")
         assert made.return_status(return_id, NOW).gone == {machine}
+
+
+# ------------------------------------------------------------------- health checks
+REPORTED = (
+    ReportedMachine("i-1", "node-1", "n1", "t1"),
+    ReportedMachine("i-2", "node-2", "n2", "t1"),
+)
+ONE_TEMPLATE = prints('{"templates": [{"templateId": "t1", "attributes": {}}]}')
+
+
+def test_a_check_is_told_machines_and_hosts_and_says_which_are_in_order(tmp_path: Path) -> None:
+    said = (
+        '{"machines": [{"machineId": "i-1", "result": "succeed"}, '
+        '{"machineId": "i-2", "result": "fail", "message": "no /scratch"}]}'
+    )
+    body = 'cp "$2" "$PRO_DATA_DIR/in"; ' + prints(said)
+    made = provider(tmp_path, {"checkMachines": body})
+
+    found = made.check(REPORTED, NOW)
+
+    assert found.results == (
+        ("i-1", MachineResult.SUCCEED, ""),
+        ("i-2", MachineResult.FAIL, "no /scratch"),
+    )
+    given = json.loads((tmp_path / "kept" / "data" / "in").read_text())
+    assert given["machines"][0] == {
+        "name": "node-1", "machineId": "i-1", "host": "n1", "templateId": "t1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("body", ["exit 3", "kill -9 $$", "echo no json", prints("{}")])
+def test_a_check_that_itself_fails_says_nothing_of_any_machine(tmp_path: Path, body: str) -> None:
+    made = provider(tmp_path, {"checkMachines": body})
+
+    with pytest.raises(TransientError, match="checkMachines"):
+        made.check(REPORTED, NOW)
+
+
+def test_a_provider_checks_hosts_where_there_is_a_program_that_does(tmp_path: Path) -> None:
+    scripts = {"getAvailableTemplates": ONE_TEMPLATE}
+    none = provider(tmp_path / "none", scripts).describe(NOW)
+    own = provider(tmp_path / "own", {**scripts, "checkMachines": "true"}).describe(NOW)
+    program = tmp_path / "check"
+    program.write_text("#!/bin/sh\n" + prints('{"machines": [{"machineId": "i-1"}]}'))
+    program.chmod(0o755)
+    other = provider(tmp_path / "other", scripts, health_check=str(program))
+    described = other.describe(NOW)
+
+    assert none is not None
+    assert own is not None
+    assert described is not None
+    assert [one.checks("t1") for one in (none, own, described)] == [False, True, True]
+    assert other.check(REPORTED, NOW).results == (("i-1", MachineResult.EXECUTING, ""),)
+    assert provider(tmp_path / "none", scripts).check(REPORTED, NOW).results == ()

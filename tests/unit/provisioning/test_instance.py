@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,12 @@ def given(*steps: Step, hold_until: datetime | None = None) -> Instance:
 
 def join(instance: Instance) -> None:
     instance.join(
+        host="node-17", booted_at=AT, attributes={"type": "X86_64"}, total={"slots": 4}, **FACT
+    )
+
+
+def report(instance: Instance) -> None:
+    instance.start_check(
         host="node-17", booted_at=AT, attributes={"type": "X86_64"}, total={"slots": 4}, **FACT
     )
 
@@ -104,6 +111,9 @@ def test_a_life_from_grant_to_confirmed_return() -> None:
 @pytest.mark.parametrize(
     "steps",
     [
+        [report],
+        [report, join],
+        [report, miss_join],
         [join],
         [miss_join],
         [join, drain],
@@ -129,6 +139,33 @@ def test_another_boot_of_the_same_name_is_not_this_machine() -> None:
 
     with pytest.raises(IllegalTransitionError, match=r"Joined .* instance is joined"):
         instance.join(host="node-17", booted_at=AT + HOUR, attributes={}, total={}, **FACT)
+
+    assert then(instance) == []
+
+
+def test_a_host_that_is_checked_still_starts_and_may_boot_again_meanwhile() -> None:
+    instance = given(report)
+    assert instance.state is InstanceState.STARTING
+
+    instance.start_check(host="node-17", booted_at=AT + HOUR, attributes={}, total={}, **FACT)
+
+    told: dict[str, Any] = {
+        "host": "node-17",
+        "booted_at": AT + HOUR,
+        "attributes": {},
+        "total": {},
+    }
+    assert then(instance) == [("CheckStarted", told)]
+    assert instance.report is not None
+    assert instance.report.booted_at == AT + HOUR
+
+
+@pytest.mark.parametrize("steps", [[join], [miss_join], [lose]])
+def test_what_has_joined_was_given_up_or_is_gone_is_not_checked(steps: list[Step]) -> None:
+    instance = given(*steps)
+
+    with pytest.raises(IllegalTransitionError, match="CheckStarted"):
+        report(instance)
 
     assert then(instance) == []
 
