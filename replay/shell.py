@@ -176,10 +176,7 @@ class Shell:
         return done
 
     def _append(self) -> None:
-        change = self._controller.take()
-        if not change:
-            self._controller.appended()
-        else:
+        if change := self._controller.take():
             recorded = self._log.append(
                 change.aggregates, fences={"primary": self._primary, **change.fences}
             )
@@ -221,6 +218,7 @@ class Shell:
         self._append()
         new = list(self.members.keep_leases(self._perform, self.elapsed_s(), reaches))
         self._append()
+        self._controller.appended()  # renewals are no events
         return new
 
     def round(
