@@ -25,6 +25,8 @@ from xce.replay.workloads.workload_file import from_lines
 _PROBE: Final = 64 * 1024
 #: An accounting document is read as a whole.
 DOCUMENT_BYTES_MAX: Final = 1024 * 1024 * 1024
+#: Bytes of one line of a workload.
+LINE_MAX: Final = 16 * 1024 * 1024
 _GZIP: Final = b"\x1f\x8b"
 
 
@@ -118,8 +120,12 @@ def _lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with gzip.open(path, "rb") if _start_is_gzip(path) else path.open("rb") as file:
-            for line in file:
+            while line := file.readline(LINE_MAX + 1):
                 number += 1
+                if len(line) > LINE_MAX:
+                    raise InputError.of(
+                        str(path), f"a line of more than {LINE_MAX >> 20} MiB", line=number
+                    )
                 yield line.decode()
     except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from None

@@ -52,7 +52,7 @@ def joined(sources: Iterable[tuple[str, Iterable[str]]], write: Callable[[str], 
     starts = [part.begin() for part in parts]
     writer = RecordingWriter(
         write,
-        by=", ".join(start.by for start in starts),
+        by=", ".join(dict.fromkeys(start.by for start in starts)),
         release=", ".join(sorted({start.release for start in starts})),
         at=min(datetime.fromisoformat(start.at) for start in starts),
         config={"joined": [{"by": start.by, **start.config} for start in starts]},

@@ -13,7 +13,7 @@ from rich.table import Table
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell, visible
 from xce.adapters.files import cannot_write, require_place
-from xce.adapters.settings.load import load_config, read_model
+from xce.adapters.settings.load import bytes_of, load_config, read_model
 from xce.adapters.workloads import load_workload
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SimulationConfig, WorkloadConfig
@@ -102,11 +102,7 @@ def show(
 
 
 def _parameters(path: Path) -> EdaParameters:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
-    return read_model(raw, str(path), EdaParameters, lambda parameters: ())
+    return read_model(bytes_of(path), str(path), EdaParameters, lambda parameters: ())
 
 
 def _read(source: Path, config: Path | None, jobs: int | None) -> Workload:

@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Final, cast
 
-from xce.adapters.settings.load import config_of, is_scenario, scenario_of
+from xce.adapters.settings.load import bytes_of, config_of, is_scenario, scenario_of
 from xce.adapters.settings.yaml_tree import Plain, Tree, read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.comparison import Setting
@@ -105,7 +105,7 @@ def read_policies(paths: Sequence[Path], axes: Sequence[Axis]) -> tuple[Policy, 
     labels = _labels([axis.key for axis in axes])
     policies: list[Policy] = []
     for path in paths:
-        tree = read_tree(_bytes_of(path), str(path))
+        tree = read_tree(bytes_of(path), str(path))
         for values in combinations:
             changed, source = tree, str(path)
             for axis, (word, value) in zip(axes, values, strict=True):
@@ -132,15 +132,6 @@ def read_policies(paths: Sequence[Path], axes: Sequence[Axis]) -> tuple[Policy, 
     if repeated := next((name for name in names if names.count(name) > 1), None):
         raise InputError.of("CONFIG", f"two files are called {repeated}; wanted different names")
     return tuple(policies)
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a NUL byte in the name
-        raise InputError.of(repr(str(path)), f"cannot be read: {error}") from None
 
 
 def _labels(keys: Iterable[str]) -> dict[str, str]:

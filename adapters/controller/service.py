@@ -26,8 +26,7 @@ from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
 from xce.adapters.controller.reload import apply, changes_between, declaration
 from xce.adapters.controller.turn import Turn, name_of
-from xce.adapters.files import why_unread
-from xce.adapters.settings.load import read_model
+from xce.adapters.settings.load import bytes_of, read_model
 from xce.adapters.store.open import open_log
 from xce.domain.alerts.alert import AlertKind
 from xce.domain.engine.messages import Caller, Role
@@ -46,11 +45,7 @@ def read_controller_config(path: Path) -> ControllerConfig:
     Raises:
         InputError: it cannot be read, or is wrong; it lists every problem with its line.
     """
-    try:
-        raw = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError.of(str(path), why_unread(error)) from None
-    config = read_model(raw, str(path), ControllerConfig, problems)
+    config = read_model(bytes_of(path), str(path), ControllerConfig, problems)
     folder = path.absolute().parent
 
     def placed(name: str) -> str:

@@ -5,6 +5,7 @@ plan without talking to each other.
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from threading import Event
 from typing import Final, Protocol
 
@@ -23,7 +24,7 @@ from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.formats.rest import Supply
 from xce.domain.formats.session_result import Demand, Idle
-from xce.domain.formats.standing import HeldBack, StandingReport
+from xce.domain.formats.standing import BudgetUse, HeldBack, StandingReport
 from xce.domain.policy.bounds import budget_uses
 from xce.domain.provisioning.lease import LeaseState
 from xce.domain.sharing.wants import terms_of_entry
@@ -32,6 +33,8 @@ _LOG = structlog.get_logger("xce.provisioner")
 _NO_DEMAND: Final = Demand()
 #: Holds of a round that the controller is told, and jobs of each.
 HOLDS_TOLD: Final = 1000
+#: Bounds of budgets that the controller is told, the fullest: as many as a report takes.
+BUDGETS_TOLD: Final = 10_000
 JOBS_TOLD: Final = 100
 _NOT_IDLE: Final = Idle()
 
@@ -185,7 +188,7 @@ class Rounds:
         try:
             self._tell(
                 StandingReport.model_construct(
-                    budgets=budget_uses(inputs),
+                    budgets=_fullest(budget_uses(inputs)),
                     held_back=tuple(
                         HeldBack.model_construct(provider=name, why=why)
                         for name, driver in self._drivers.items()
@@ -232,6 +235,20 @@ class Rounds:
             return True
         driver = self._drivers.get(decision.provider)
         return driver is not None and driver.acts
+
+
+def _fullest(uses: tuple[BudgetUse, ...]) -> tuple[BudgetUse, ...]:
+    """Return the uses, in their order; of more than a report takes, those that are used the most."""
+    if len(uses) <= BUDGETS_TOLD:
+        return uses
+
+    def fullness(number: int) -> tuple[bool, Fraction]:
+        use = uses[number]
+        share = Fraction(use.used) / Fraction(use.limit) if use.limit else Fraction(0)
+        return (not use.limit and bool(use.used), share)
+
+    told = sorted(range(len(uses)), key=fullness, reverse=True)[:BUDGETS_TOLD]
+    return tuple(uses[number] for number in sorted(told))
 
 
 def _provider_of(step: Step) -> str:

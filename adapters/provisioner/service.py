@@ -28,7 +28,7 @@ from xce.adapters.provisioner.rounds import Rounds
 from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.provisioner.worker import Worker
 from xce.adapters.recordings import RecordingFile, free_name
-from xce.adapters.settings.load import read_model
+from xce.adapters.settings.load import bytes_of, read_model
 from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.errors import InputError, XceError
@@ -52,11 +52,7 @@ def read_provisioner_config(path: Path) -> ProvisionerConfig:
     Raises:
         InputError: it cannot be read, or is wrong; it lists every problem with its line.
     """
-    try:
-        raw = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError.of(str(path), why_unread(error)) from None
-    config = read_model(raw, str(path), ProvisionerConfig, problems)
+    config = read_model(bytes_of(path), str(path), ProvisionerConfig, problems)
     folder = path.absolute().parent
 
     def placed(name: str | None) -> str | None:

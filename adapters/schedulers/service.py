@@ -16,7 +16,7 @@ from xce.adapters.recordings import LiveRecorder, RecordingFile, free_name
 from xce.adapters.schedulers.driver import LiveScheduler
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
 from xce.adapters.schedulers.watched import WatchedFiles, require_folder
-from xce.adapters.settings.load import read_model
+from xce.adapters.settings.load import bytes_of, read_model
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.scheduler_config import ControllerAccess, SchedulerConfig, problems
 from xce.domain.ports import SchedulerSource
@@ -33,11 +33,7 @@ def read_scheduler_config(path: Path) -> SchedulerConfig:
     Raises:
         InputError: it cannot be read, or is wrong; it lists every problem with its line.
     """
-    try:
-        raw = path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError.of(str(path), why_unread(error)) from None
-    config = read_model(raw, str(path), SchedulerConfig, problems)
+    config = read_model(bytes_of(path), str(path), SchedulerConfig, problems)
     folder = path.absolute().parent
 
     def placed(name: str | None) -> str | None:

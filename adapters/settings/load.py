@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from xce.adapters.settings.yaml_tree import Loc, Plain, Tree, read_tree
+from xce.adapters.settings.yaml_tree import BYTES_MAX, Loc, Plain, Tree, read_tree
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Format, path_of, problems_of
 from xce.domain.formats.config import SimulationConfig
@@ -39,7 +39,7 @@ def load_config(path: Path) -> SimulationConfig:
     Raises:
         InputError: the file cannot be read, is not YAML, or is wrong; it lists every problem with line and path.
     """
-    return read_config(_bytes_of(path), str(path))
+    return read_config(bytes_of(path), str(path))
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -48,7 +48,7 @@ def load_scenario(path: Path) -> Scenario:
     Raises:
         InputError: the file cannot be read, is not YAML, or is wrong; it lists every problem with line and path.
     """
-    return read_scenario(_bytes_of(path), str(path))
+    return read_scenario(bytes_of(path), str(path))
 
 
 def read_scenario(raw: bytes, source: str) -> Scenario:
@@ -81,9 +81,15 @@ def scenario_of(tree: Tree, source: str) -> Scenario:
     )
 
 
-def _bytes_of(path: Path) -> bytes:
+def bytes_of(path: Path) -> bytes:
+    """Return what is in a file that should be YAML, up to a little more than a configuration may be: some files have no end.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(BYTES_MAX + 1)
     except OSError as error:
         raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a NUL byte in the name

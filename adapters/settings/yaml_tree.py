@@ -83,7 +83,7 @@ def read_tree(raw: bytes, source: str) -> Tree:
         InputError: not UTF-8, not YAML, empty, several documents, a key twice, a tag, too deep or too large; with lines.
     """
     if len(raw) > BYTES_MAX:
-        raise InputError.of(source, f"is {len(raw)} bytes long; wanted at most {BYTES_MAX}")
+        raise InputError.of(source, f"is larger than {BYTES_MAX >> 20} MiB; no configuration is")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -6,8 +6,11 @@ import pytest
 
 from tests.provisioner.rig import TERM, Process, Site, pass_time
 from tests.provisioner.truth import Cloud, Means
+from xce.adapters.provisioner import rounds
 from xce.domain.engine.commands import TakeLease
 from xce.domain.engine.messages import Role
+from xce.domain.formats.config import PolicyConfig
+from xce.domain.formats.policy import Budget
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.request import Request
 
@@ -93,3 +96,20 @@ def test_losses_that_are_not_believed_yet_are_told_to_the_controller_until_they_
         "4 of 4 are missing at once: asked again before it is believed",
     )
     assert process.told[-1].held_back == ()
+
+
+def test_of_more_bounds_than_a_report_takes_the_controller_is_told_the_fullest(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "BUDGETS_TOLD", 2)
+    budgets = tuple(Budget(name=f"b{limit}", max_hosts=limit) for limit in (40, 10, 20))
+    process = Process(site, Cloud(Means.TAG), policy=PolicyConfig(budgets=budgets))
+    process.begin()
+    site.say(5)
+
+    process.rounds.once()
+    process.work()
+    process.rounds.once()
+
+    told = [(one.budget, int(one.used)) for one in process.told[-1].budgets]
+    assert told == [("b10", 5), ("b20", 5)]

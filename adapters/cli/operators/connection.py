@@ -118,13 +118,11 @@ class Connection:
         path = named or self._usual()
         if named is None and not path.is_file():
             return OperatorConfig(), path.parent
-        from xce.adapters.settings.load import read_model
+        from xce.adapters.settings.load import bytes_of, read_model
 
-        try:
-            raw = path.read_bytes()
-        except OSError as error:
-            raise InputError.of(str(path), f"cannot be read: {error.strerror or error}") from None
-        return read_model(raw, str(path), OperatorConfig, lambda _: ()), path.absolute().parent
+        return read_model(
+            bytes_of(path), str(path), OperatorConfig, lambda _: ()
+        ), path.absolute().parent
 
     def _usual(self) -> Path:
         home = self.environment.get("HOME", "/")

@@ -146,6 +146,19 @@ def test_two_lives_of_a_driver_are_numbered_on_and_their_common_events_are_there
     assert verify(lines, "x").counts.sessions == 2
 
 
+def test_daemons_of_one_kind_are_named_once() -> None:
+    parts: list[tuple[str, list[str]]] = []
+    for by in ("xce scheduler", "xce provisioner", "xce provisioner"):
+        lines: list[str] = []
+        writer(lines, by).end()
+        parts.append((by, lines))
+    made: list[str] = []
+
+    joined(parts, made.append)
+
+    assert json.loads(made[0])["by"] == "xce scheduler, xce provisioner"
+
+
 def test_traced_and_untraced_sessions_are_not_joined() -> None:
     lines: list[str] = []
     parts: list[tuple[str, list[str]]] = [("a", []), ("b", [])]

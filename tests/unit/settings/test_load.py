@@ -1,7 +1,7 @@
 """Reading configurations: what YAML means here, files, and what any text at all leads to."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,6 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.settings.test_malformed_configurations import GOOD
+from xce.adapters.controller.service import read_controller_config
+from xce.adapters.provisioner.service import read_provisioner_config
+from xce.adapters.schedulers.service import read_scheduler_config
 from xce.adapters.settings import load_config
 from xce.adapters.settings.kinds import KINDS, Kind
 from xce.adapters.settings.load import MONEY_KEYS, load_scenario, read_config, read_scenario
@@ -259,3 +262,18 @@ def test_the_examples_have_what_they_are_meant_to_show() -> None:
     assert pool.owned > 0
     assert pool.elastic
     assert (rule.feature, 0 < rule.share < 1) == (pool.name, True)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        load_config,
+        load_scenario,
+        read_controller_config,
+        read_provisioner_config,
+        read_scheduler_config,
+    ],
+)
+def test_a_file_without_end_is_no_configuration(read: Callable[[Path], object]) -> None:
+    with pytest.raises(InputError, match="/dev/zero: is larger than 1 MiB; no configuration is"):
+        read(Path("/dev/zero"))

@@ -115,7 +115,7 @@ BROKEN: list[tuple[str, bytes, int | None, str]] = [
     ("a zero byte", b"cluster: {}\nx: \x00\n", 2, "special characters are not allowed"),
     ("half a character", b'cluster: {"a\\ud800": 1}\n', 1, "half a character"),
     ("nested for ever", b"[" * 5000, 1, "is nested more than 32 levels"),
-    ("too large", b"#" * 1_100_000, None, "wanted at most 1048576"),
+    ("too large", b"#" * 1_100_000, None, "is larger than 1 MiB"),
 ]  # fmt: skip
 
 

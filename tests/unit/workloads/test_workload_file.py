@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from tests.replay.worlds import demo_config
+from xce.adapters import workloads
 from xce.adapters.store.open import MEMORY, open_log
 from xce.adapters.workloads import Kind, kind_of, load_workload
 from xce.domain.errors import InputError
@@ -181,4 +182,17 @@ def test_a_document_that_is_neither_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"some": "thing"}), encoding="utf-8")
 
     with pytest.raises(InputError, match="wanted what sacct --json prints"):
+        load_workload(path, WorkloadConfig(), seed=1)
+
+
+@pytest.mark.parametrize("pack", [lambda raw: raw, gzip.compress], ids=["plain", "packed"])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "LINE_MAX", 1 << 20)
+    path = tmp_path / "endless"
+    good = "".join(to_lines(WORK)).encode()
+    path.write_bytes(pack(good + b" " * (1 << 21)))
+
+    with pytest.raises(InputError, match="a line of more than 1 MiB"):
         load_workload(path, WorkloadConfig(), seed=1)
