@@ -4,6 +4,7 @@ One line for each template and price, its room summed over the providers (see ``
 beyond everything that exists or is asked, in a size that can be asked. What a line promises is what each of its providers promises.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,6 +27,7 @@ from xce.domain.formats.snapshot import (
 from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_ids
 from xce.domain.policy.times import later
+from xce.domain.policy.unaccounted import Unaccounted, unaccounted
 from xce.domain.provisioning.provider import Provider, changed_promises
 from xce.domain.values import natural_key
 from xce.projections.inventory import LiveInventory
@@ -113,6 +115,8 @@ class LiveCatalog(Projection):
         self._view = Catalog()
         self._described_of: tuple[int, int] | None = None
         self._descriptions: tuple[ProviderDescription, ...] = ()
+        self._unaccounted_of: tuple[int, int] | None = None
+        self._unaccounted: tuple[Unaccounted, ...] = ()
         self._on(Provider.Described, self._fold_described)
         self._on(Provider.Paused, self._fold_paused)
         self._on(Provider.Resumed, self._fold_resumed)
@@ -141,6 +145,24 @@ class LiveCatalog(Projection):
     def pauses(self, now: datetime) -> tuple[Pause, ...]:
         """Return the pauses that hold."""
         return tuple(pause for pause in self._pauses.values() if pause.until > now)
+
+    def unaccounted(self) -> tuple[Unaccounted, ...]:
+        """Return what may exist and is not counted on: it leaves less room."""
+        made_of = (self._version, self._inventory.version)
+        if made_of != self._unaccounted_of:
+            self._unaccounted = unaccounted(self._inventory.view(), self._providers.values())
+            self._unaccounted_of = made_of
+        return self._unaccounted
+
+    def _used(self) -> Counter[tuple[str, str]]:
+        """Return the hosts that exist, may exist or are asked, by provider and template."""
+        used = self._inventory.hosts_of
+        lost = [one for one in self.unaccounted() if one.kind is Kind.HOST]
+        if lost:
+            used = used.copy()
+            for one in lost:
+                used[one.provider, one.item or ""] += one.amount
+        return used
 
     def state(self) -> State:
         """Return all that was folded as a comparable value."""
@@ -315,7 +337,7 @@ class LiveCatalog(Projection):
     def _room(self, offer: _Offer) -> int:
         """Return how many more hosts can be asked of an offer."""
         provider, template = offer.provider, offer.template
-        used = self._inventory.hosts_of
+        used = self._used()
         room = UNLIMITED
         if template.max_number >= 0:
             room = min(room, template.max_number - used[provider.name, template.template_id])
@@ -369,7 +391,13 @@ class LiveCatalog(Projection):
             if self._pause_of(provider.name, total.name, now) is not None:
                 headroom = 0
             elif offer.capacity is not None:
-                left = offer.capacity - self._inventory.units_of[provider.name, total.name]
+                used = self._inventory.units_of[provider.name, total.name] + sum(
+                    one.amount
+                    for one in self.unaccounted()
+                    if (one.kind, one.provider, one.item)
+                    == (Kind.COUNTABLE, provider.name, total.name)
+                )
+                left = offer.capacity - used
                 step = lcm(offer.step, total.step)
                 headroom = max(0, min(left, total.headroom)) // step * step
             yield Countable.model_construct(

@@ -1,10 +1,10 @@
-"""All that is asked, owned or owed and not ended: open requests, instances that exist, amounts that are lent.
+"""All that is asked, owned or owed and not ended: open requests, instances that exist, amounts that are lent, and open orphans.
 
 What ended is dropped and only counted, so that the view is as large as the supply, not as the log.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from xce.domain.events.base import DomainEvent
@@ -17,10 +17,11 @@ from xce.domain.provisioning import instance as instances
 from xce.domain.provisioning import request as requests
 from xce.domain.provisioning.grant import Grant, GrantState
 from xce.domain.provisioning.instance import Instance, InstanceState
+from xce.domain.provisioning.orphan import Orphan, OrphanKind
 from xce.domain.provisioning.request import Request, RequestState
 from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
-from xce.projections.rows import GrantRow, InstanceRow, RequestRow
+from xce.projections.rows import GrantRow, InstanceRow, RequestRow, UnownedRow
 
 
 @dataclass(slots=True)
@@ -31,6 +32,7 @@ class _Kept:
     hosts_of: Pairs[tuple[str, str], int]
     units_of: Pairs[tuple[str, str], int]
     ended: dict[str, int]
+    unowned: dict[str, UnownedRow] = field(default_factory=dict[str, UnownedRow])
 
 
 _KEEPER: Final = Keeper(_Kept)
@@ -47,6 +49,10 @@ class LiveInventory(Projection):
         self._requests: dict[str, RequestRow] = {}
         self._instances: dict[str, InstanceRow] = {}
         self._grants: dict[str, GrantRow] = {}
+        #: By the aggregate's id, in the order found.
+        self._unowned: dict[str, UnownedRow] = {}
+        #: Those that are asks, by the request.
+        self._asks: dict[str, UnownedRow] = {}
         #: Hosts that exist or are asked, by provider and template; units that are lent or asked, by provider and resource.
         self.hosts_of = Counter[tuple[str, str]]()
         self.units_of = Counter[tuple[str, str]]()
@@ -81,6 +87,10 @@ class LiveInventory(Projection):
         self._on(Grant.Extended, self._grant_extended)
         self._on(Grant.PartLost, self._grant_part_lost)
         self._on(Grant.Lost, self._grant_lost)
+        self._on(Orphan.Found, self._orphan_found)
+        self._on(Orphan.Adopted, self._orphan_ended)
+        self._on(Orphan.Dismissed, self._orphan_ended)
+        self._on(Orphan.Vanished, self._orphan_ended)
 
     # -------------------------------------------------------------------- views
     def view(self) -> Inventory:
@@ -90,6 +100,7 @@ class LiveInventory(Projection):
                 requests=tuple(row.entry() for row in self._requests.values()),
                 instances=tuple(row.entry() for row in self._instances.values()),
                 grants=tuple(row.entry() for row in self._grants.values()),
+                unowned=tuple(row.entry() for row in self._unowned.values() if row.amount),
             )
         return self._view
 
@@ -132,6 +143,7 @@ class LiveInventory(Projection):
                 row.id: (entry, dict(row.returns))
                 for entry, row in zip(view.grants, self._grants.values(), strict=True)
             },
+            "unowned": {row.id: row.entry() for row in self._unowned.values()},
             "hosts": dict(self.hosts_of),
             "units": dict(self.units_of),
             "ended": dict(self._ended),
@@ -147,6 +159,7 @@ class LiveInventory(Projection):
                 hosts_of=self.hosts_of,
                 units_of=self.units_of,
                 ended=self._ended,
+                unowned=self._unowned,
             )
         )
 
@@ -159,6 +172,10 @@ class LiveInventory(Projection):
         self.hosts_of = Counter(parts.hosts_of)
         self.units_of = Counter(parts.units_of)
         self._ended = Counter(parts.ended)
+        self._unowned = parts.unowned
+        self._asks = {
+            row.tag: row for row in self._unowned.values() if row.is_an_ask and row.tag is not None
+        }
         self._touch()
 
     # ----------------------------------------------------------------- requests
@@ -190,6 +207,7 @@ class LiveInventory(Projection):
             self._touch_request(row)
 
     def _instance_came(self, event: Request.InstanceGranted, position: int) -> None:
+        self._found_out(event, 1)
         if (row := self._requests.get(name_of(event.originator_id))) is not None:
             before = row.open
             row.granted += 1
@@ -197,6 +215,7 @@ class LiveInventory(Projection):
             self._count_request(row, before)
 
     def _machine_failed(self, event: Request.MachineFailed, position: int) -> None:
+        self._found_out(event, 1)
         if (row := self._requests.get(name_of(event.originator_id))) is not None:
             before = row.open
             row.failed += 1
@@ -204,6 +223,7 @@ class LiveInventory(Projection):
             self._count_request(row, before)
 
     def _amount_came(self, event: Request.AmountGranted, position: int) -> None:
+        self._found_out(event, event.amount)
         if (row := self._requests.get(name_of(event.originator_id))) is not None:
             before = row.open
             row.granted += event.amount
@@ -211,6 +231,7 @@ class LiveInventory(Projection):
             self._count_request(row, before)
 
     def _fell_short(self, event: Request.FellShort, position: int) -> None:
+        self._found_out(event, event.amount)
         if (row := self._requests.get(name_of(event.originator_id))) is not None:
             before = row.open
             row.failed += event.amount
@@ -393,6 +414,42 @@ class LiveInventory(Projection):
         self._ended[f"grant {row.state}"] += 1
         self._one_less(row.request)
         self._touch()
+
+    # ------------------------------------------------------------------ orphans
+    def _orphan_found(self, event: Orphan.Found, position: int) -> None:
+        if event.kind is not OrphanKind.UNKNOWN_TO_US:
+            return  # a record of ours counts already
+        self._unowned.pop(event.originator_id, None)
+        row = UnownedRow(
+            id=name_of(event.originator_id),
+            provider=event.provider,
+            kind=event.of,
+            item=event.item,
+            amount=event.amount,
+            tag=event.tag,
+            price=event.price_per_hour,
+            project=event.project,
+        )
+        self._unowned[event.originator_id] = row
+        if row.is_an_ask and row.tag is not None:
+            self._asks[row.tag] = row
+        self._touch()
+
+    def _orphan_ended(
+        self, event: Orphan.Adopted | Orphan.Dismissed | Orphan.Vanished, position: int
+    ) -> None:
+        row = self._unowned.pop(event.originator_id, None)
+        if row is not None:
+            if row.is_an_ask and row.tag is not None:
+                self._asks.pop(row.tag, None)
+            self._touch()
+
+    def _found_out(self, event: Request.Event, amount: int) -> None:
+        """Count less of an ask that is an orphan: so much of what it has done is known now."""
+        row = self._asks.get(name_of(event.originator_id))
+        if row is not None:
+            row.amount = max(0, row.amount - amount)
+            self._touch()
 
     def _touch(self) -> None:
         self.version += 1

@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry, UnownedEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState
@@ -134,6 +134,46 @@ class InstanceRow:
     def touch(self) -> None:
         """Forget the entry that was made of it."""
         self._entry = None
+
+
+@dataclass(slots=True)
+class UnownedRow:
+    """An orphan that is open: a thing at the provider, or an ask of which nobody knows what it has done.
+
+    Attributes:
+        id: ours: the provider and its id of the thing.
+        tag: the request that made it, or may have.
+        amount: hosts or units that it may be; of an ask less and less, as what it has done is found out.
+    """
+
+    id: str
+    provider: str
+    kind: Kind
+    item: str | None
+    amount: int
+    tag: str | None
+    price: Decimal | None
+    project: str | None
+
+    @property
+    def is_an_ask(self) -> bool:
+        """Whether it is an ask, not a thing that was found."""
+        return self.tag is not None and self.id == f"{self.provider}/{self.tag}"
+
+    def entry(self) -> UnownedEntry:
+        """Return it as the policy reads it."""
+        host = self.kind is Kind.HOST
+        return UnownedEntry.model_construct(
+            id=self.id,
+            provider=self.provider,
+            kind=self.kind,
+            template=self.item if host else None,
+            resource=None if host else self.item,
+            amount=self.amount,
+            request=self.tag,
+            price_per_hour=self.price,
+            project=self.project,
+        )
 
 
 @dataclass(slots=True)

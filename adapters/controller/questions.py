@@ -43,6 +43,7 @@ from xce.domain.formats.rest import (
     SpentPeriods,
     Status,
     Supply,
+    UnaccountedLine,
 )
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.policy import money
@@ -149,6 +150,18 @@ async def costs(call: Call) -> Reply:
                     unpriced=line.unpriced,
                 )
                 for line in spending.lines(views.now)
+            ),
+            unaccounted=tuple(
+                UnaccountedLine(
+                    what=one.what,
+                    provider=one.provider,
+                    kind=one.kind,
+                    item=one.item,
+                    amount=one.amount,
+                    price_per_hour=one.price,
+                    project=one.project,
+                )
+                for one in views.projections.catalog.unaccounted()
             ),
         )
 

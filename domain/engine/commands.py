@@ -339,6 +339,9 @@ class ReportOrphan:
     kind: OrphanKind
     tag: Name | None
     why: Why
+    of: Kind = Kind.HOST
+    item: Name | None = None
+    amount: Count = 1
 
 
 @dataclass(frozen=True, slots=True)

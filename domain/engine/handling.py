@@ -52,7 +52,7 @@ from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import LIVE, Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
-from xce.domain.provisioning.orphan import Orphan, OrphanKind
+from xce.domain.provisioning.orphan import Orphan, OrphanKind, What
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -389,8 +389,9 @@ def orphan(space: Workspace, command: OrphanCommand, stamp: Stamp) -> None:
     if isinstance(command, ReportOrphan):
         found = space.find(Orphan, orphan_id)
         kind, tag, why = command.kind, command.tag, command.why
+        what = _what(space, command)
         if found is not None:
-            found.find_again(kind=kind, tag=tag, why=why, at=at, by=by, epoch=epoch)
+            found.find_again(kind=kind, tag=tag, why=why, what=what, at=at, by=by, epoch=epoch)
             return
         space.add(
             Orphan.find(
@@ -399,6 +400,7 @@ def orphan(space: Workspace, command: OrphanCommand, stamp: Stamp) -> None:
                 kind=kind,
                 tag=tag,
                 why=why,
+                what=what,
                 at=at,
                 by=by,
                 epoch=epoch,
@@ -421,6 +423,17 @@ def orphan(space: Workspace, command: OrphanCommand, stamp: Stamp) -> None:
             )
         case CloseOrphan():
             known.vanish(why=command.why, at=at, by=by, epoch=epoch)
+
+
+def _what(space: Workspace, command: ReportOrphan) -> What:
+    """Return what a thing counts as: its request knows better than its provider; an ask is what is not known of it."""
+    ask = None if command.tag is None else space.find(Request, ids.request_id(command.tag))
+    if ask is None or ask.provider != command.provider:
+        return What(command.of, command.item, command.amount)
+    amount = command.amount
+    if command.theirs == command.tag:
+        amount = max(0, ask.amount - ask.granted - ask.failed)
+    return What(ask.kind, ask.item, amount, ask.price_per_hour, ask.project)
 
 
 def decision(space: Workspace, command: RecordDecision, stamp: Stamp) -> None:

@@ -129,7 +129,7 @@ def reconcile(
         *_lose(gone, books, over),
         *_lose_parts(less, short, books),
         *_extend(listing, books),
-        *_closed(listing, orphans, books.requests),
+        *_closed(listing, orphans, books.requests, seen),
     )
     return steps, Sightings(seen, missing, less, tuple(books.more(listing)), held)
 
@@ -354,13 +354,24 @@ def _orphan(provider: str, one: Holding) -> ReportOrphan:
     tag = one.tag if one.tag is not None and is_name(one.tag) else None
     what = "a machine" if one.kind is Kind.HOST else f"{one.amount} of {one.item}"
     why = f"the provider has {what} that no live record of ours owns"
-    return ReportOrphan(provider, one.theirs, OrphanKind.UNKNOWN_TO_US, tag, why)
+    item = one.item if one.item is not None and is_name(one.item) else None
+    return ReportOrphan(
+        provider, one.theirs, OrphanKind.UNKNOWN_TO_US, tag, why, one.kind, item, one.amount
+    )
 
 
 def _closed(
-    listing: Listing, orphans: Mapping[str, str | None], requests: Mapping[str, RequestEntry]
+    listing: Listing,
+    orphans: Mapping[str, str | None],
+    requests: Mapping[str, RequestEntry],
+    seen: Mapping[str, int],
 ) -> Iterator[Step]:
-    """Close the orphans that are not there any more."""
+    """Close the orphans that are not there any more.
+
+    None is closed while something is there that is not reported yet: an ask may have made it, and counts until it does itself.
+    """
+    if any(times < AGREE for times in seen.values()):
+        return
     listed = {one.theirs for one in listing.holdings}
     tags = {one.tag for one in listing.holdings}
     for theirs in orphans:

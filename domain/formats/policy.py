@@ -108,12 +108,33 @@ class GrantEntry(Format):
     )
 
 
+class UnownedEntry(Format):
+    """Something at a provider that no live record owns: a machine or grant that was found, or an ask of which nobody knows what it has done."""
+
+    id: Name = Field(description="PROVIDER/THEIRS; THEIRS is the provider's id, or that of the ask")
+    provider: Name
+    kind: Kind = Kind.HOST
+    template: Name | None = Field(default=None, description="null: unknown, or units")
+    resource: Name | None = Field(default=None, description="null: unknown, or hosts")
+    amount: Amount = Field(default=1, description="hosts or units that it may be")
+    request: Name | None = Field(
+        default=None, description="the ask that made it, or may have; null: unknown"
+    )
+    price_per_hour: Money | None = Field(default=None, description="of one; null: unknown")
+    project: Name | None = Field(
+        default=None, description="whose budgets pay for it; null: several projects, or none"
+    )
+
+
 class Inventory(Format):
     """All that is asked, owned or owed and not ended."""
 
     requests: tuple[RequestEntry, ...] = ()
     instances: tuple[InstanceEntry, ...] = ()
     grants: tuple[GrantEntry, ...] = ()
+    unowned: tuple[UnownedEntry, ...] = Field(
+        default=(), description="counts against capacities and budgets; nothing is expected of it"
+    )
 
 
 class AskedEntry(Format):

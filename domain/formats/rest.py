@@ -341,6 +341,20 @@ class CostLine(Format):
     unpriced: Count = Field(description="hosts or units of unknown price")
 
 
+class UnaccountedLine(Format):
+    """Something that may exist and cost, and that nothing counts on: it counts against capacities and budgets all the same."""
+
+    what: str = Field(description="its name: an orphan, or a request that was given up")
+    provider: Name
+    kind: Kind
+    item: Name | None = Field(
+        description="that it counts as: the dearest of its provider where nobody knows it"
+    )
+    amount: Count
+    price_per_hour: Money | None = Field(description="of one; null: unknown")
+    project: Name | None = Field(description="whose budgets it counts against")
+
+
 class Costs(Format):
     """What everything costs, in the controller's currency."""
 
@@ -349,6 +363,9 @@ class Costs(Format):
     cost: Money
     per_hour: Money
     lines: tuple[CostLine, ...]
+    unaccounted: tuple[UnaccountedLine, ...] = Field(
+        default=(), description="not in the sums: whether it costs is not known"
+    )
 
 
 class EventEntry(Format):

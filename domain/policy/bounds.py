@@ -17,7 +17,7 @@ from xce.domain.formats.standing import BudgetUse
 from xce.domain.policy import money, spot
 from xce.domain.policy.backoff import BackOff
 from xce.domain.policy.granularity import Sizes
-from xce.domain.policy.purses import UNBOUNDED, KnownSpent, PeriodBound, in_money, purses_of
+from xce.domain.policy.purses import UNBOUNDED, KnownSpent, PeriodBound, in_it, in_money, purses_of
 from xce.domain.policy.times import clock, later
 from xce.domain.policy.usage import Usage, asked_within
 from xce.domain.policy.wanted import Want
@@ -42,11 +42,12 @@ class Bound(Protocol):
 
 @dataclass(slots=True)
 class CountBound:
-    """At most ``limit`` of something."""
+    """At most ``limit`` of something; ``unaccounted`` of what is used may exist and is not counted on."""
 
     what: str
     limit: int
     used: int
+    unaccounted: int = 0
 
     def room(self, price: Decimal | None) -> int:
         """Return what is left, whatever the price."""
@@ -58,19 +59,20 @@ class CountBound:
 
     def why(self, price: Decimal | None) -> str:
         """Return the bound and its use."""
-        return f"{self.what}: {self.used} of {self.limit} used"
+        return f"{self.what}: {self.used} of {self.limit} used{in_it(self.unaccounted)}"
 
 
 @dataclass(slots=True)
 class CostBound:
     """At most ``limit`` money per hour. An unknown price is not zero: nothing unpriced passes, and nothing at all while what
-    exists has an unknown price.
+    exists has an unknown price. ``unaccounted`` hosts and units of what is paid may exist and are not counted on.
     """
 
     what: str
     limit: Decimal
     rate: Decimal = money.ZERO
     unpriced: list[str] = field(default_factory=list[str])
+    unaccounted: int = 0
 
     def room(self, price: Decimal | None) -> int:
         """Return how many of this price the rest of the money pays for."""
@@ -95,8 +97,8 @@ class CostBound:
         if price is None:
             return f"{self.what} bounds the cost, and its price is unknown"
         return (
-            f"{self.what}: {money.plain(self.rate)} of {money.plain(self.limit)} per hour used,"
-            f" and one more costs {money.plain(price)}"
+            f"{self.what}: {money.plain(self.rate)} of {money.plain(self.limit)} per hour used"
+            f"{in_it(self.unaccounted)}, and one more costs {money.plain(price)}"
         )
 
 
@@ -131,7 +133,15 @@ class Bounds:
             "hosts in flight", inputs.settings.max_in_flight_hosts, usage.in_flight
         )
         self._budget_hosts = [
-            (budget, CountBound(f"hosts of budget {budget.name}", most, usage.hosts(budget)))
+            (
+                budget,
+                CountBound(
+                    f"hosts of budget {budget.name}",
+                    most,
+                    usage.hosts(budget),
+                    usage.unaccounted_in(budget, Kind.HOST),
+                ),
+            )
             for budget in budgets
             if (most := budget.max_hosts) is not None
         ]
@@ -142,7 +152,7 @@ class Bounds:
                     f"budget {budget.name}",
                     rate.hosts,
                     asked_within(inputs, budget, rate),
-                    rate.within,
+                    within=rate.within,
                 ),
             )
             for budget in budgets
@@ -206,7 +216,12 @@ class Bounds:
             bounds: list[Bound] = []
             if offer.max_number >= 0:
                 used = self._usage.of_template[key]
-                bounds.append(CountBound(f"template {offer.template_id}", offer.max_number, used))
+                lost = self._usage.unaccounted_for(
+                    provider=provider.name, kind=Kind.HOST, item=offer.template_id
+                )
+                bounds.append(
+                    CountBound(f"template {offer.template_id}", offer.max_number, used, lost)
+                )
             bounds += self._spot_of(offer.template_id)
             if (why := self._back_off.probing_since(*key)) is not None:
                 grain = provider.granularity
@@ -281,15 +296,20 @@ class Bounds:
         """Return the bounds on units of one offer for a project. An unknown capacity is the caller's to refuse."""
         assert offer.capacity is not None, "an unknown capacity allows nothing"
         used = self._usage.of_resource[provider.name, offer.name]
-        own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used)
+        lost = self._usage.unaccounted_for(
+            provider=provider.name, kind=Kind.COUNTABLE, item=offer.name
+        )
+        own: Bound = CountBound(f"capacity of {offer.name}", offer.capacity, used, lost)
         return [own, *self._site_of(offer.name), *self._costs_of(provider.name, None, project)]
 
     def _site_of(self, resource: str) -> list[Bound]:
         """Return the site's own bound on what is borrowed of a resource, from whomever: the same object for all lenders."""
         if resource not in self._of_site:
             limits = [each.max_borrow for each in self._shared if each.name == resource]
+            used = self._usage.borrowed[resource]
+            lost = self._usage.unaccounted_for(kind=Kind.COUNTABLE, item=resource)
             self._of_site[resource] = [
-                CountBound(f"max_borrow of {resource}", limit, self._usage.borrowed[resource])
+                CountBound(f"max_borrow of {resource}", limit, used, lost)
                 for limit in limits
                 if limit is not None
             ]
@@ -299,10 +319,11 @@ class Bounds:
         """Return the bound on all hosts of a provider: the same object for all its templates."""
         if provider.name not in self._capacity_of:
             used = self._usage.of_provider[provider.name]
+            lost = self._usage.unaccounted_for(provider=provider.name, kind=Kind.HOST)
             self._capacity_of[provider.name] = (
                 []
                 if provider.capacity is None
-                else [CountBound("capacity in hosts", provider.capacity, used)]
+                else [CountBound("capacity in hosts", provider.capacity, used, lost)]
             )
         return self._capacity_of[provider.name]
 
@@ -314,7 +335,7 @@ class Bounds:
         ]
         billing = self._billings[provider]
         return rates + [
-            PeriodBound(purse, billing)
+            PeriodBound(purse, billing, self._usage.unaccounted_in(budget))
             for budget, purse in self._purses
             if budget.covers(provider, template, project)
         ]
@@ -339,7 +360,7 @@ def _use(
 
 def _cost_bound(usage: Usage, budget: Budget, limit: Decimal) -> CostBound:
     """Return the bound of a budget on the cost rate, with the rate of now."""
-    bound = CostBound(f"budget {budget.name}", limit)
+    bound = CostBound(f"budget {budget.name}", limit, unaccounted=usage.unaccounted_in(budget))
     covered = list(usage.by_project.covered(budget))
     bound.unpriced = sorted(cost.what for cost in covered if cost.price is None)
     for cost in covered:

@@ -72,10 +72,15 @@ class Purse:
 
 @dataclass(slots=True)
 class PeriodBound:
-    """What a purse allows of offers that bill in one way; such bounds share their purse."""
+    """What a purse allows of offers that bill in one way; such bounds share their purse.
+
+    Attributes:
+        unaccounted: hosts and units of what is counted on to be paid that may exist and serve nobody.
+    """
 
     purse: Purse
     billing: Billing
+    unaccounted: int = 0
 
     def room(self, price: Decimal | None) -> int:
         """Return how many of this price what is left pays for."""
@@ -99,7 +104,7 @@ class PeriodBound:
             return f"{purse.what} bounds the cost, and its price is unknown"
         return (
             f"{purse.what}: {_shown(purse.spent)} spent and {_shown(purse.to_come)} counted on"
-            f" of {_shown(purse.limit)}, and one more costs {_shown(self._one(price))}"
+            f" of {_shown(purse.limit)}{in_it(self.unaccounted)}, and one more costs {_shown(self._one(price))}"
         )
 
     def _one(self, price: Decimal) -> int:
@@ -199,6 +204,11 @@ def _units(price: Decimal) -> int:
 def in_money(units: int) -> Decimal:
     """Return an amount of a purse as money, rounded up to the millionth."""
     return money.millionths(-(-units // _HOUR_S))
+
+
+def in_it(unaccounted: int) -> str:
+    """Return for people how much of what counts is not accounted for; nothing where all is."""
+    return f" ({unaccounted} of it unaccounted for)" if unaccounted else ""
 
 
 def _shown(units: int) -> str:

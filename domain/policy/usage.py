@@ -10,6 +10,7 @@ from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.policy import facts
 from xce.domain.policy.by_project import ByProject
 from xce.domain.policy.purses import Cost
+from xce.domain.policy.unaccounted import unaccounted
 from xce.domain.provisioning.instance import InstanceState
 
 
@@ -109,6 +110,20 @@ class Usage:
                 )
             )
 
+        #: What may exist and is not counted on; it is in all the counts but those of what is on its way.
+        self.unaccounted = unaccounted(inventory, inputs.providers)
+        for one in self.unaccounted:
+            template = None
+            if one.kind is Kind.HOST:
+                template = one.item or ""
+                self._exists(one.provider, template, one.project, one.amount)
+            elif one.item is not None:
+                self.of_resource[one.provider, one.item] += one.amount
+                self.borrowed[one.item] += one.amount
+            self.costs.append(
+                Cost(one.what, one.provider, template, one.project, one.price, one.amount)
+            )
+
         self.by_project = ByProject(
             self.costs, lambda cost: (cost.provider, cost.template, cost.project)
         )
@@ -122,6 +137,29 @@ class Usage:
         self.of_template[provider, template] += amount
         self.of_provider[provider] += amount
         self._hosts_of[provider, template, project] += amount
+
+    def unaccounted_for(
+        self, *, provider: str | None = None, kind: Kind | None = None, item: str | None = None
+    ) -> int:
+        """Return how much of what counts is not accounted for, of one provider, kind or item."""
+        return sum(
+            one.amount
+            for one in self.unaccounted
+            if provider in (None, one.provider)
+            and kind in (None, one.kind)
+            and item in (None, one.item)
+        )
+
+    def unaccounted_in(self, budget: Budget, kind: Kind | None = None) -> int:
+        """Return how much of what counts against a budget is not accounted for."""
+        return sum(
+            one.amount
+            for one in self.unaccounted
+            if kind in (None, one.kind)
+            and budget.covers(
+                one.provider, (one.item or "") if one.kind is Kind.HOST else None, one.project
+            )
+        )
 
     def hosts(self, budget: Budget) -> int:
         """Return the hosts that count against a budget."""

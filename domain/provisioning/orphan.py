@@ -3,7 +3,9 @@
 It may cost money, so it stays open until it is adopted, is gone, or somebody says that it is none of ours (SPEC P8).
 """
 
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar, Final
 
@@ -11,7 +13,8 @@ from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, ProviderFact, Why, applies
 from xce.domain.events.transitions import Table, lands
-from xce.domain.formats.base import Name
+from xce.domain.formats.base import Count, Money, Name
+from xce.domain.formats.provider import Kind
 
 
 class OrphanState(StrEnum):
@@ -48,6 +51,28 @@ class OrphanKind(StrEnum):
     NEVER_JOINED = "never_joined"
 
 
+@dataclass(frozen=True, slots=True)
+class What:
+    """What something is that nobody owns, as far as anybody knows: what it counts as against capacities and budgets.
+
+    Attributes:
+        of: hosts, or units of a countable resource.
+        item: template or resource; None: unknown.
+        amount: hosts or units.
+        price_per_hour: of one; None: unknown.
+        project: whose budgets pay for it; None: several projects, none, or unknown.
+    """
+
+    of: Kind = Kind.HOST
+    item: str | None = None
+    amount: int = 1
+    price_per_hour: Decimal | None = None
+    project: str | None = None
+
+
+UNKNOWN: Final = What()
+
+
 class Orphan(Aggregate[OrphanState]):
     """One thing by the provider's id of it."""
 
@@ -66,6 +91,11 @@ class Orphan(Aggregate[OrphanState]):
             kind: what kind of orphan.
             tag: the request it says it belongs to; null: it carries none.
             why: how it was found.
+            of: hosts, or units of a countable resource.
+            item: template or resource; null: unknown.
+            amount: hosts or units that it is; of an ask, what is not known of it.
+            price_per_hour: of one, as its request has it; null: unknown.
+            project: whose budgets pay for it; null: several projects, none, or unknown.
         """
 
         TOPIC: ClassVar[str] = "xce.orphan.found"
@@ -74,6 +104,11 @@ class Orphan(Aggregate[OrphanState]):
         kind: OrphanKind
         tag: Name | None
         why: Why
+        of: Kind = Kind.HOST
+        item: Name | None = None
+        amount: Count = 1
+        price_per_hour: Money | None = None
+        project: Name | None = None
 
     class Adopted(Event):
         """It is ours from now on: a live record owns it.
@@ -139,6 +174,7 @@ class Orphan(Aggregate[OrphanState]):
         kind: OrphanKind,
         tag: str | None,
         why: str,
+        what: What = UNKNOWN,
         at: datetime,
         by: str,
         epoch: int,
@@ -155,10 +191,19 @@ class Orphan(Aggregate[OrphanState]):
             kind=kind,
             tag=tag,
             why=why,
+            **asdict(what),
         )
 
     def find_again(
-        self, *, kind: OrphanKind, tag: str | None, why: str, at: datetime, by: str, epoch: int
+        self,
+        *,
+        kind: OrphanKind,
+        tag: str | None,
+        why: str,
+        what: What = UNKNOWN,
+        at: datetime,
+        by: str,
+        epoch: int,
     ) -> None:
         """Report it again; while it is open, and once a person has dismissed it, nothing is recorded."""
         if self.state in OPEN or self.state is S.DISMISSED:
@@ -174,6 +219,7 @@ class Orphan(Aggregate[OrphanState]):
             kind=kind,
             tag=tag,
             why=why,
+            **asdict(what),
         )
 
     def adopt(self, *, owner: str, at: datetime, by: str, epoch: int) -> None:

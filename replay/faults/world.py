@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeVar
 
-from xce.domain.engine.commands import Command, DeclareShared, DescribeProvider
+from xce.domain.engine.commands import Command, DeclareShared, DescribeProvider, DismissOrphan
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.formats.session_result import SessionResult
 from xce.replay.agenda import CountedIds
@@ -413,15 +413,23 @@ class World:
         return {name for one in orphans for name in (one.theirs, one.tag)}
 
     def _tidy(self) -> None:
-        """A person looks at what was reported, and ends at the provider what is there of it."""
+        """A person looks at what was reported, ends at the provider what is there of it, and dismisses the asks of which nothing is."""
         self.time.after(_TIDY_S, self._tidy)
         node = self.controllers.leading
         if node is None:
             return
         reported = self._reported(node)
+        left: set[str] = set()
         for cloud, theirs, tag in self._unowned(node):
             if {theirs, tag} & reported:
                 cloud.end(theirs)
+                left.add(tag)
+        for one in node.projections.reasons.orphans():
+            if one.theirs == one.tag and one.tag not in left:
+                nothing = DismissOrphan(
+                    one.provider, one.theirs, "it has made nothing that is left"
+                )
+                quietly(partial(node.order, _ADMIN, (nothing,)))
 
     def _end(self) -> None:
         self.checks.end()

@@ -111,13 +111,13 @@ def die(folder: Path, daemon: str, knows: Knows, deaths: list[tuple[str, int]]) 
         if len(deaths) > 1:
             story.play()  # some boundaries are passed in any story but the first
         for name, number in deaths:
-            before = len(place.present())
+            before = place.ended_by_hand
             where = f"{daemon}, {knows}: died at {name}, {number}"
             passed = story.play(name, number)
             place.require_exact(where)
             assert place.unexplained() == [], where
-            left = len(place.present()) - before
-            # What an ask has done that nobody heard of may be beyond finding out; it was reported then.
+            left = place.ended_by_hand - before
+            # What an ask has done that nobody heard of may be beyond finding out; it was reported then, and a person has ended it.
             unheard = passed["after:OpenRequest"] > passed["after:AcceptRequest"]
             assert left <= (WANTED if unheard and knows is not Knows.TAGS else 0), where
         if FIGURES is not None:
@@ -128,7 +128,7 @@ def die(folder: Path, daemon: str, knows: Knows, deaths: list[tuple[str, int]]) 
                 "deaths": place.deaths,
                 "asks": len(place.cloud["requests"]),
                 "machines": len(place.cloud["machines"]),
-                "left and reported": len(place.present()),
+                "reported and ended by hand": place.ended_by_hand,
             }
             with Path(FIGURES).open("a") as file:
                 file.write(json.dumps(figure) + "\n")

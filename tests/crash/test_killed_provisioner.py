@@ -47,6 +47,7 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
     said = [one for one in place.events() if isinstance(one, Evidence.Kept)]
     assert {"requestMachines", "requestReturnMachines"} <= {one.call for one in said}
     record_property("asks", len(place.cloud["requests"]))
+    record_property("reported and ended by hand", place.ended_by_hand)
     place.require_exact()
 
 

@@ -21,7 +21,7 @@ from xce.adapters.cli.operators.showing import (
     show,
     shown,
 )
-from xce.adapters.cli.operators.tables import BUDGETS, DECISIONS, HOLDS, write
+from xce.adapters.cli.operators.tables import BUDGETS, DECISIONS, HOLDS, UNACCOUNTED, write
 from xce.adapters.client import Client
 from xce.domain.events.ids import name_of
 from xce.domain.formats.periods import Period
@@ -171,6 +171,8 @@ def costs(
                 return
             if found.lines:
                 print_entries(found.lines, columns, times)
+            if found.unaccounted:
+                print_entries(found.unaccounted, UNACCOUNTED, times)
             standing = client.standing().reports
             uses = [use for one in standing.values() for use in one.budgets]
             if uses:

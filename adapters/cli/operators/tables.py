@@ -30,6 +30,7 @@ from xce.domain.formats.rest import (
     LeaseEntry,
     OrphanEntry,
     ProviderEntry,
+    UnaccountedLine,
 )
 from xce.domain.formats.standing import BudgetUse
 from xce.domain.provisioning.instance import InstanceState
@@ -142,6 +143,16 @@ PROVIDERS: Final[Listing[ProviderEntry]] = Listing(
         Column("priority", lambda entry: entry.description.priority, right=True, extra=True),
         Column("paused", _paused, _yellow_if_any, wraps=True),
     ),
+)
+
+#: The columns of what may cost beside what is known to.
+UNACCOUNTED: Final[tuple[Column[UnaccountedLine], ...]] = (
+    Column("unaccounted for", lambda line: line.what, wraps=True),
+    Column("provider", lambda line: line.provider),
+    Column("counts as", lambda line: line.item),
+    Column("amount", lambda line: line.amount, right=True),
+    Column("each per hour", lambda line: line.price_per_hour, right=True),
+    Column("project", lambda line: line.project),
 )
 
 REQUESTS: Final[Listing[RequestEntry]] = Listing(

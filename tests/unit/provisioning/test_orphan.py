@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.aggregates import FACT, Replay, attempt, then
 from xce.domain.errors import IllegalTransitionError, RejectedError
+from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.orphan import OPEN, Orphan, OrphanKind, OrphanState
 
 Step = Callable[[Orphan], None]
@@ -59,7 +60,18 @@ def test_what_is_found_is_reported_with_the_request_it_names() -> None:
     assert then(found()) == [
         (
             "Found",
-            {"provider": "aws", "theirs": "i-7", "kind": UNKNOWN, "tag": "R1", "why": "listed"},
+            {
+                "provider": "aws",
+                "theirs": "i-7",
+                "kind": UNKNOWN,
+                "tag": "R1",
+                "why": "listed",
+                "of": Kind.HOST,
+                "item": None,
+                "amount": 1,
+                "price_per_hour": None,
+                "project": None,
+            },
         )
     ]
 

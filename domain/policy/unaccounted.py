@@ -1,0 +1,108 @@
+"""What may exist at providers and is not counted on: open orphans, and asks that were given up and are not known to be over.
+
+It may cost money, so it counts against capacities and budgets until it is owned, gone or settled, or a person says that it is none
+of ours. Nothing else counts it: it serves no job.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from xce.domain.formats.policy import Inventory, RequestEntry, UnownedEntry
+from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.provisioning.request import GIVEN_UP
+from xce.domain.values import natural_key
+
+
+@dataclass(frozen=True, slots=True)
+class Unaccounted:
+    """Something that may exist, as what it counts.
+
+    Attributes:
+        what: its name, for people.
+        item: template or resource; None: its provider offers none.
+        price: of one, as agreed, else as its provider states it; None: unknown.
+        project: whose budgets pay for it; None: several projects, none, or unknown.
+    """
+
+    what: str
+    provider: str
+    kind: Kind
+    item: str | None
+    amount: int
+    price: Decimal | None
+    project: str | None
+
+
+def unaccounted(
+    inventory: Inventory, providers: Iterable[ProviderDescription]
+) -> tuple[Unaccounted, ...]:
+    """Return what may exist and is not counted on, each once.
+
+    What nobody knows the template or resource of counts as the dearest of its provider: of all that it may be, that is never less.
+    """
+    asks = {one.request for one in inventory.unowned if is_ask(one)}
+    found = [
+        *(_given_up(one, amount) for one, amount in _asks(inventory) if one.id not in asks),
+        *(_unowned(one) for one in inventory.unowned if one.amount),
+    ]
+    if not found:
+        return ()
+    described = {one.name: one for one in providers}
+    return tuple(_known(one, described.get(one.provider)) for one in found)
+
+
+def is_ask(one: UnownedEntry) -> bool:
+    """Return whether it is an ask of which nobody knows what it has done, not a thing that was found."""
+    return one.request is not None and one.id == f"{one.provider}/{one.request}"
+
+
+def _asks(inventory: Inventory) -> Iterator[tuple[RequestEntry, int]]:
+    """Yield the asks that were given up before their providers had ended them, with what may still come of each."""
+    for one in inventory.requests:
+        rest = one.amount - one.granted - one.failed
+        if one.state in GIVEN_UP and not one.settled and rest > 0:
+            yield one, rest
+
+
+def _given_up(one: RequestEntry, rest: int) -> Unaccounted:
+    return Unaccounted(
+        f"request {one.id}",
+        one.provider,
+        one.kind,
+        one.template if one.kind is Kind.HOST else one.resource,
+        rest,
+        one.price_per_hour,
+        one.project,
+    )
+
+
+def _unowned(one: UnownedEntry) -> Unaccounted:
+    return Unaccounted(
+        f"orphan {one.id}",
+        one.provider,
+        one.kind,
+        one.template if one.kind is Kind.HOST else one.resource,
+        one.amount,
+        one.price_per_hour,
+        one.project,
+    )
+
+
+def _known(one: Unaccounted, provider: ProviderDescription | None) -> Unaccounted:
+    """Return it with the item and price that it counts as."""
+    stated = {} if provider is None else _stated(provider, one.kind)
+    item = one.item
+    if item is None and stated:
+        item = max(stated, key=lambda name: (stated[name] or -1, natural_key(name)))
+    price = one.price
+    if price is None and item is not None:
+        price = stated.get(item)
+    return Unaccounted(one.what, one.provider, one.kind, item, one.amount, price, one.project)
+
+
+def _stated(provider: ProviderDescription, kind: Kind) -> dict[str, Decimal | None]:
+    """Return what a provider offers of a kind, with the price of each."""
+    if kind is Kind.HOST:
+        return {offer.template_id: provider.price_of(offer) for offer in provider.templates}
+    return {offer.name: provider.price_of(offer) for offer in provider.resources}
