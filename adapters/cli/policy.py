@@ -7,6 +7,8 @@ from rich.table import Table
 
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell
+from xce.adapters.settings.documents import with_what_reads_it
+from xce.domain.errors import InputError
 from xce.domain.formats.policy import Decision, Decisions
 from xce.domain.policy import money
 from xce.domain.policy.checks import read_policy_input
@@ -21,7 +23,10 @@ def policy(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Decide what to ask, to give back and to give up, over a file with demand, idle supply and inventory."""
-    inputs = read_policy_input(terminal.read_input(file), terminal.source_name(file))
+    try:
+        inputs = read_policy_input(terminal.read_input(file), terminal.source_name(file))
+    except InputError as error:
+        raise with_what_reads_it(error) from None
     decisions = decide(inputs)
     if as_json:
         terminal.write_json(decisions.to_json())

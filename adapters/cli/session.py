@@ -12,6 +12,7 @@ from xce.adapters import collector
 from xce.adapters.allocators import allocators_for
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell
+from xce.adapters.settings.documents import with_what_reads_it
 from xce.domain.errors import InputError
 from xce.domain.formats.session_result import (
     Pending,
@@ -58,7 +59,10 @@ def session(text: str | bytes, source: str, *, trace: bool = False) -> SessionRe
         InputError: the text is no snapshot, or a requirement in it cannot be read; the source is ``source``.
     """
     with collector.paused():
-        snapshot = Snapshot.from_json(text, source)
+        try:
+            snapshot = Snapshot.from_json(text, source)
+        except InputError as error:
+            raise with_what_reads_it(error) from None
         try:
             return run_session(snapshot, trace=trace, allocators=allocators_for(snapshot))
         except InputError as error:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from xce.adapters.settings.documents import DOCUMENTS
 from xce.adapters.settings.load import config_of, model_of
 from xce.adapters.settings.yaml_tree import Tree
 from xce.domain.errors import InputError
@@ -78,19 +79,6 @@ KINDS: Final[tuple[Kind, ...]] = (
         "licence pool", "xce pool apply BOOK FILE", LicencePool, _checked(LicencePool, lambda _: ())
     ),
 )
-
-#: Documents that are no configurations, by their format without its version, with what reads them.
-DOCUMENTS: Final = {
-    "xce.snapshot": ("a snapshot", "xce session FILE"),
-    "xce.session": ("the result of a session", "xce policy needs it as a part of its input"),
-    "xce.policy": ("the input of a round of the policy", "xce policy FILE"),
-    "xce.decisions": ("what a round of the policy decided", "xce policy FILE prints it"),
-    "xce.delta": ("what changed between two snapshots", "xce sessions read it in recordings"),
-    "xce.provider-description": ("a provider's description of itself", "the provider's scripts"),
-    "xce.simulation": ("the report of a simulation", "xce sim prints it"),
-    "xce.comparison": ("a comparison of policies", "xce sim compare prints it"),
-    "xce.scenario-result": ("the result of a scenario", "xce sim run prints it"),
-}
 
 
 def kind_of(tree: Tree, source: str) -> tuple[Kind, Format]:

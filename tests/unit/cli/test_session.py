@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import ROOT
 from xce.adapters.cli import main
+from xce.adapters.cli.session import session
+from xce.domain.errors import InputError
 from xce.domain.formats.session_result import SessionResult
 
 CASES = ROOT / "examples" / "field-cases"
@@ -76,3 +78,23 @@ def test_a_requirement_that_cannot_be_read_is_named_with_the_file_and_exit_code_
     said = capsys.readouterr().err
     assert said.startswith(f"xce: {file}: pending[2].resreq: column 8: simA is a count")
     assert said.count("\n") == 1
+
+
+def test_a_document_of_another_format_is_named_with_the_command_that_reads_it() -> None:
+    text = (ROOT / "examples/round.json").read_bytes()
+
+    with pytest.raises(InputError) as caught:
+        session(text, "round.json")
+
+    (line,) = caught.value.lines()
+    assert line == (
+        "round.json: format: Input should be 'xce.snapshot/1', found 'xce.policy/1': "
+        "it is the input of a round of the policy; see: xce policy FILE"
+    )
+
+
+def test_a_format_that_is_none_of_ours_is_named_as_it_is() -> None:
+    with pytest.raises(InputError) as caught:
+        session('{"format": "swf/2"}', "x")
+
+    assert caught.value.lines() == ["x: format: Input should be 'xce.snapshot/1', found 'swf/2'"]

@@ -185,7 +185,7 @@ def test_a_document_that_is_neither_is_refused(tmp_path: Path) -> None:
         load_workload(path, WorkloadConfig(), seed=1)
 
 
-@pytest.mark.parametrize("pack", [lambda raw: raw, gzip.compress], ids=["plain", "packed"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(
     tmp_path: Path, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
