@@ -7,7 +7,7 @@ the tag of a request of ours is taken over at once. Sightings are a memory of th
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from xce.domain.engine.accounting import is_name, is_stand_in, stand_in
@@ -44,8 +44,6 @@ from xce.domain.provisioning.orphan import OrphanKind
 
 #: Listings that must agree before something unowned is reported, or something missing is lost.
 AGREE: Final = 2
-#: A machine that was launched so long before an ask, by the provider's clock, may be of it: clocks differ, and many tell whole seconds.
-_CLOCKS_APART: Final = timedelta(minutes=1)
 _NO_ORPHANS: Final[Mapping[str, str | None]] = {}
 
 
@@ -280,18 +278,21 @@ def _look_up(
             why = f"looked up: {amount} of {entry.amount} carry its tag"
             ended = _brought(found, RequestStatus.COMPLETE_WITH_ERROR, why)
             yield from record_status(entry.id, ended)
-        elif not any(_may_be_of(one, entry) for one in strange):
+        elif not any(_may_be_of(one, entry, lifecycle) for one in strange):
             why = "looked up: nothing at the provider carries its tag, so nothing was made"
             yield Step((RefuseRequest(entry.id, why),))
 
 
-def _may_be_of(one: Holding, entry: RequestEntry) -> bool:
-    """Return whether something that says nothing of its request may have been made by this one: then nothing is concluded."""
+def _may_be_of(one: Holding, entry: RequestEntry, lifecycle: LifecycleSettings) -> bool:
+    """Return whether something that says nothing of its request may have been made by this one: then nothing is concluded.
+
+    Clocks differ, and many providers tell whole seconds: it may seem to be older than the ask.
+    """
     if one.tag is not None or one.kind is not entry.kind:
         return False
     if one.item is not None and one.item not in (entry.template, entry.resource):
         return False
-    return one.launched_at is None or one.launched_at >= entry.asked_at - _CLOCKS_APART
+    return one.launched_at is None or one.launched_at >= entry.asked_at - lifecycle.clocks_apart
 
 
 def _brought(found: list[Holding], status: RequestStatus, why: str = "") -> StatusAnswer:

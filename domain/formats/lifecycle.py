@@ -25,6 +25,10 @@ class LifecycleSettings(Format):
         default=timedelta(minutes=2),
         description="a listing shows all that an ask made, so long after it; only then nothing found means nothing made",
     )
+    clocks_apart: Duration = Field(
+        default=timedelta(minutes=1),
+        description="a machine without a tag that was launched so long before an ask, by the provider's clock, may be of it",
+    )
     orphans: OrphanRule = Field(
         default=OrphanRule.REPORT,
         description="report: a person decides; return: what is found twice is given back by itself",

@@ -166,6 +166,17 @@ def test_a_provider_that_tells_whole_seconds_or_whose_clock_is_behind_may_have_m
         assert [type(c) for c in commands(second)] == [ReportOrphan]
 
 
+def test_how_far_clocks_may_be_apart_is_set_by_the_site() -> None:
+    asked = Inventory(requests=(request(age=HOUR),))
+    made = (replace(machine("m1"), launched_at=NOW - HOUR - timedelta(minutes=5)),)
+
+    usual = follows(asked, made)[0]
+    wide = follows(asked, made, lifecycle=LifecycleSettings(clocks_apart=timedelta(minutes=5)))[0]
+
+    assert [type(c) for c in commands(usual)] == [RefuseRequest]
+    assert wide == []
+
+
 def test_a_late_machine_of_a_request_that_was_given_up_is_taken_over_at_once() -> None:
     """F05."""
     given_up = Inventory(requests=(request(RequestState.TIMED_OUT),))
