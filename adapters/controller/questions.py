@@ -47,9 +47,11 @@ from xce.domain.formats.rest import (
 )
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.policy import money
+from xce.projections.spending import SpendingLine
 
 #: Largest position.
 POSITION_MAX: Final = 2**53 - 1
+_COUNT_MOST: Final = 2**53 - 1
 
 
 # ------------------------------------------------------------------ where we are
@@ -126,6 +128,22 @@ async def leases(call: Call) -> Reply:
     return Reply(LeasePage(items=items, next=following))
 
 
+def cost_line(line: SpendingLine) -> CostLine:
+    """Return a line of costs as a format can hold it: of more, the most."""
+    return CostLine(
+        provider=line.provider,
+        kind=line.kind,
+        item=line.item,
+        live=min(line.live, _COUNT_MOST),
+        ended=min(line.ended, _COUNT_MOST),
+        used=line.used,
+        billed=line.billed,
+        cost=money.at_most(line.cost),
+        per_hour=money.at_most(line.per_hour),
+        unpriced=min(line.unpriced, _COUNT_MOST),
+    )
+
+
 async def costs(call: Call) -> Reply:
     """What everything cost, and costs per hour."""
 
@@ -136,21 +154,7 @@ async def costs(call: Call) -> Reply:
             now=views.now,
             cost=money.at_most(spending.cost_at(views.now)),
             per_hour=money.at_most(spending.per_hour(views.now)),
-            lines=tuple(
-                CostLine(
-                    provider=line.provider,
-                    kind=line.kind,
-                    item=line.item,
-                    live=line.live,
-                    ended=line.ended,
-                    used=line.used,
-                    billed=line.billed,
-                    cost=money.at_most(line.cost),
-                    per_hour=money.at_most(line.per_hour),
-                    unpriced=line.unpriced,
-                )
-                for line in spending.lines(views.now)
-            ),
+            lines=tuple(map(cost_line, spending.lines(views.now))),
             unaccounted=tuple(
                 UnaccountedLine(
                     what=one.what,
