@@ -2,7 +2,8 @@
 
 A clean story counts the boundaries; then each is died at. ``before`` a script the provider has not acted, ``during`` it acts when nobody is
 left to hear, ``after`` it has acted and nobody has heard. ``XCE_BOUNDARIES`` sets how often each is died at, at most; without it a few are
-died at that stand for the rest.
+died at that stand for the rest. ``XCE_BOUNDARIES_FIGURES`` names a file that gets a line of JSON for each death; a run leaves out those
+that it has already, so one that was stopped goes on.
 """
 
 import json
@@ -18,7 +19,7 @@ from xce.adapters.providers.install import Knows
 
 #: Deaths at each boundary, as far as it is passed so often; 0: those of the sample only.
 EACH = int(os.environ.get("XCE_BOUNDARIES", "0"))
-#: Where the figures of a whole run go, a line of JSON each; none: nowhere.
+#: Where the figures of a whole run go, a line of JSON for each death; none: nowhere.
 FIGURES = os.environ.get("XCE_BOUNDARIES_FIGURES")
 #: Deaths of the sample, by daemon and kind of provider.
 SAMPLE: dict[tuple[str, Knows], tuple[str, ...]] = {
@@ -106,29 +107,40 @@ def boundaries(folder: Path, daemon: str, knows: Knows) -> tuple[list[str], list
 
 def die(folder: Path, daemon: str, knows: Knows, deaths: list[tuple[str, int]]) -> None:
     """Die these deaths, one story each, in one place; after each nothing is lost, and what is left was reported."""
+    known = died(daemon, knows)
+    if known.issuperset(deaths):
+        return
     with place_with(folder, knows) as place:
         story = Story(place, daemon)
         if len(deaths) > 1:
             story.play()  # some boundaries are passed in any story but the first
-        for name, number in deaths:
-            before = place.ended_by_hand
+        for name, number in (death for death in deaths if death not in known):
+            asks, ended = len(place.cloud["requests"]), place.ended_by_hand
             where = f"{daemon}, {knows}: died at {name}, {number}"
             passed = story.play(name, number)
             place.require_exact(where)
             assert place.unexplained() == [], where
-            left = place.ended_by_hand - before
+            left = place.ended_by_hand - ended
             # What an ask has done that nobody heard of may be beyond finding out; it was reported then, and a person has ended it.
             unheard = passed["after:OpenRequest"] > passed["after:AcceptRequest"]
             assert left <= (WANTED if unheard and knows is not Knows.TAGS else 0), where
-        if FIGURES is not None:
-            figure = {
-                "daemon": daemon,
-                "knows": knows,
-                "boundaries": len(deaths),
-                "deaths": place.deaths,
-                "asks": len(place.cloud["requests"]),
-                "machines": len(place.cloud["machines"]),
-                "reported and ended by hand": place.ended_by_hand,
-            }
-            with Path(FIGURES).open("a") as file:
-                file.write(json.dumps(figure) + "\n")
+            if FIGURES is not None:
+                figure = {
+                    "daemon": daemon,
+                    "knows": knows,
+                    "name": name,
+                    "number": number,
+                    "asks": len(place.cloud["requests"]) - asks,
+                    "reported and ended by hand": left,
+                }
+                with Path(FIGURES).open("a") as file:
+                    file.write(json.dumps(figure) + "\n")
+
+
+def died(daemon: str, knows: Knows) -> set[tuple[str, int]]:
+    """Return the deaths that an earlier run has died."""
+    if FIGURES is None or not Path(FIGURES).exists():
+        return set()
+    figures = [json.loads(line) for line in Path(FIGURES).read_text().splitlines()]
+    mine = [one for one in figures if (one["daemon"], one["knows"]) == (daemon, knows)]
+    return {(one["name"], one["number"]) for one in mine}
