@@ -126,7 +126,7 @@ class Driver:
         self._orders.begin(before, epoch)
 
     def withdraw(self) -> None:
-        """End the requests whose asks still wait: we stop, and know that they were never made."""
+        """End the requests whose first asks still wait: we stop, and know that they were never made."""
         self._orders.withdraw()
 
     def work(self) -> bool:

@@ -152,7 +152,7 @@ class Orders:
             self._end_unmade(tag for old, tag in waiting if old == before)
 
     def withdraw(self) -> None:
-        """End the requests whose asks still wait: we stop, and know that they were never made."""
+        """End the requests whose first asks still wait: we stop, and know that they were never made."""
         now = self.epoch
         self._end_unmade(tag for epoch, tag in self.calls.take_all() if epoch == now)
 

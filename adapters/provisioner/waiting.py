@@ -74,12 +74,12 @@ class Waiting:
             return batch
 
     def take_all(self) -> list[tuple[int, str]]:
-        """Empty it; return the tags of the asks that waited, with their epochs."""
+        """Empty it; return the tags of the asks that waited, and were never made before, with their epochs."""
         with self._lock:
             tags = [
                 (one.epoch, one.call.ask.tag)
                 for one in self._queue
-                if isinstance(one.call, AskCall)
+                if isinstance(one.call, AskCall) and not one.call.again
             ]
             self._queue.clear()
             self._asks.clear()

@@ -22,10 +22,11 @@ from xce.domain.ports import (
 
 @dataclass(frozen=True, slots=True)
 class AskCall:
-    """Ask a provider; its intent is durable. ``request`` is the tag."""
+    """Ask a provider; its intent is durable. ``again``: an ask under this tag was made before, or may have been."""
 
     provider: str
     ask: Ask
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

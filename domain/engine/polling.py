@@ -188,7 +188,7 @@ def _outcomes(
             call = StatusCall(entry.provider, entry.id, entry.provider_request_id)
             yield Step(lost, calls=(call,))
         elif able.request_tag:
-            yield Step(lost, calls=(AskCall(entry.provider, _ask_again(entry)),))
+            yield Step(lost, calls=(AskCall(entry.provider, _ask_again(entry), again=True),))
         elif able.listing and entry.provider not in listed:
             listed.add(entry.provider)
             yield Step(lost, calls=(ListCall(entry.provider),))

@@ -50,6 +50,8 @@ class Controllers:
         self._supply_of = supply_of
         self._keys = CountedIds()
         self._supplies: dict[str, tuple[int, float, Supply]] = {}
+        #: Keys of what the present primary was told of what is in use.
+        self._told: set[str] = set()
         self.nodes = tuple(
             ControllerNode(name, disk, MachineClock(threads.time), chance) for name in ("c1", "c2")
         )
@@ -70,6 +72,7 @@ class Controllers:
             self.compare(leading)
         self.nodes[turn].start()
         self._checks.bookings = None
+        self._told.clear()
 
     def tick(self) -> None:
         """Let the primary do what is due by itself."""
@@ -113,7 +116,9 @@ class Controllers:
         def do(node: ControllerNode) -> Answer:
             answer = node.order(caller, commands, epochs, key)
             for command in commands:
-                if isinstance(command, ReportBookings):
+                # A report that comes a second time is answered as before, and changes nothing.
+                if isinstance(command, ReportBookings) and key not in self._told:
+                    self._told.add(key)
                     self._checks.bookings = command.occupied[RESOURCE]
             return answer
 

@@ -1,6 +1,6 @@
 """What befalls requests, hosts and the provisioner itself, in virtual time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 from threading import Event
@@ -11,14 +11,15 @@ from tests.provisioner.rig import TERM, Process, Site, all_of, filled, pass_time
 from tests.provisioner.truth import Cloud, Means
 from xce.adapters.provisioner.worker import Worker
 from xce.domain.engine.messages import Role
+from xce.domain.errors import TransientError
 from xce.domain.formats.lifecycle import LifecycleSettings
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.provisioner_config import Rhythm
-from xce.domain.ports import TakeBack
+from xce.domain.ports import Accepted, Ask, Refused, TakeBack
 from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.drain import AtDeadline, Drain
 from xce.domain.provisioning.instance import Instance, InstanceState
-from xce.domain.provisioning.request import Request
+from xce.domain.provisioning.request import Request, RequestState
 
 
 @pytest.fixture
@@ -193,6 +194,42 @@ def test_asks_that_waited_while_nobody_else_can_have_acted_are_ended_as_never_as
 
     assert not cloud.machines
     assert len(all_of(site, Request.Closed)) == closed
+
+
+class Mute(Cloud):
+    """Does what it is asked, and its answer is lost."""
+
+    def ask(self, ask: Ask, now: datetime) -> Accepted | Refused:
+        super().ask(ask, now)
+        raise TransientError("no answer")
+
+
+def stops(process: Process) -> None:
+    process.driver.withdraw()
+
+
+def begins_anew(process: Process) -> None:
+    process.driver.begin(1, 2)
+
+
+@pytest.mark.parametrize("end", [stops, begins_anew])
+def test_an_ask_that_waits_to_be_made_again_is_not_ended_as_never_asked(
+    site: Site, end: Callable[[Process], None]
+) -> None:
+    cloud = Mute(Means.TAG)
+    process = Process(site, cloud)
+    process.begin()
+    site.say(1)
+    process.rounds.once()
+    process.work()
+    process.driver.poll()
+    assert process.driver.waiting
+
+    end(process)
+
+    assert len(cloud.machines) == 1
+    assert all_of(site, Request.Closed) == []
+    assert [one.state for one in site.inventory.requests] == [RequestState.UNKNOWN]
 
 
 def test_an_ask_that_waited_past_its_deadline_is_not_made(site: Site) -> None:
