@@ -345,7 +345,8 @@ def place_with(folder: Path, knows: Knows) -> Generator[Place]:
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     config = write_config(folder, "controller", "events.db", port, "detection: 60s\n")
-    with Nursery() as nursery, Client(address, token=TOKENS[Role.ADMIN]) as client:
+    # Two attempts, no more: who waits for a dead controller does not start its successor.
+    with Nursery() as nursery, Client(address, token=TOKENS[Role.ADMIN], attempts=2) as client:
         controller = nursery.start(config)
         wait_until_it_serves(address)
         place = Place(folder, address, knows, nursery, client, controller)
