@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.resource_tracker import ensure_running
 from typing import Any, Final, NoReturn, cast
 
 from xce.adapters.comparison.runs import Run, carry_out
@@ -62,7 +63,7 @@ def in_processes(
                     args=(run, workloads[run.digest], theirs, os.getpid()),
                     daemon=True,
                 )
-                process.start()
+                start_deaf(process)
                 theirs.close()
                 started[ours] = _Started(run, process)
             for connection in cast("list[Connection]", wait(list(started))):
@@ -77,6 +78,16 @@ def in_processes(
             one.process.terminate()
             one.process.join()
             connection.close()
+
+
+def start_deaf(process: SpawnProcess) -> None:
+    """Start a process to which a key press is never told, not even while it imports: its parent is told, and ends it."""
+    ensure_running()  # it would let key presses through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ends(pipe: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
@@ -109,7 +120,6 @@ def _status(code: int | None) -> str:
 
 def _child(run: Run, workload: Workload, connection: Connection, parent: int) -> None:
     """Carry one run out and say what came of it; without its parent, end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and ends us
     # Many values that live for one session, and next to no cycles.
     gc.set_threshold(50_000, 20, 20)
     step = max(1, run.jobs // STEPS)
