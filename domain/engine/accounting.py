@@ -51,11 +51,11 @@ class Passed:
 
     Attributes:
         why: for people, why it was.
-        unowned: what no record owns, by the name to report it under: for people, what it is.
+        unowned: what no record owns, by the name to report it under: how much it is, and for people what.
     """
 
     why: list[str] = field(default_factory=list[str])
-    unowned: dict[str, str] = field(default_factory=dict[str, str])
+    unowned: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
 
 
 def record_status(
@@ -121,7 +121,7 @@ def _name_for(
     """Return our name for a machine that a request brought; None: it is passed over."""
     name = f"{request.provider}/{machine}"
     if not (is_name(machine) and is_name(name)):
-        _pass_over_unreadable(request, machine, "machine", passed)
+        _pass_over_unreadable(request, machine, 1, "machine", passed)
         return None
     earlier = record_of(name)
     if earlier is None:
@@ -131,7 +131,7 @@ def _name_for(
         return again
     passed.why.append(f"{machine} was brought by another request")
     if earlier.state in GONE:
-        passed.unowned[machine] = f"request {request.name} brought it, and an earlier one too"
+        passed.unowned[machine] = (1, f"request {request.name} brought it, and an earlier one too")
     return None
 
 
@@ -144,24 +144,29 @@ def _is_new_grant(
     """Return whether a grant can be recorded as brought by this request; else say why not."""
     name = f"{request.provider}/{grant.grant}"
     if not (is_name(grant.grant) and is_name(name)):
-        _pass_over_unreadable(request, grant.grant, f"grant of {grant.amount}", passed)
+        what = f"grant of {grant.amount}"
+        _pass_over_unreadable(request, grant.grant, grant.amount, what, passed)
         return False
     earlier = record_of(name)
     if earlier is None:
         return True
     passed.why.append(f"{grant.grant} was brought by another request")
     if earlier.state not in LENT:
-        passed.unowned[grant.grant] = (
+        why = (
             f"request {request.name} brought {grant.amount} of {grant.resource} as a grant that is over:"
             " it cannot be booked a second time"
         )
+        passed.unowned[grant.grant] = (grant.amount, why)
     return False
 
 
-def _pass_over_unreadable(request: Request, theirs: str, what: str, passed: Passed) -> None:
+def _pass_over_unreadable(
+    request: Request, theirs: str, amount: int, what: str, passed: Passed
+) -> None:
     shown = f"an id that cannot be recorded: {theirs[:80]!r}"
     passed.why.append(shown)
-    passed.unowned[stand_in(theirs)] = f"request {request.name} brought a {what} under {shown}"
+    why = f"request {request.name} brought a {what} under {shown}"
+    passed.unowned[stand_in(theirs)] = (amount, why)
 
 
 def stand_in(theirs: str) -> str:

@@ -237,8 +237,17 @@ def _record_status(
         epoch=epoch,
     ):
         space.add(new)
-    for theirs, why in passed.unowned.items():
-        found = ReportOrphan(known.provider, theirs, OrphanKind.UNKNOWN_TO_US, known.name, cut(why))
+    for theirs, (amount, why) in passed.unowned.items():
+        found = ReportOrphan(
+            known.provider,
+            theirs,
+            OrphanKind.UNKNOWN_TO_US,
+            known.name,
+            cut(why),
+            of=known.kind,
+            item=known.item,
+            amount=amount,
+        )
         orphan(space, found, stamp)
 
 

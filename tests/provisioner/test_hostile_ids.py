@@ -10,6 +10,8 @@ from tests.provisioner.rig import START, Process, Site, all_of, pass_time
 from tests.provisioner.truth import Cloud, Means, TrueMachine
 from xce.domain.engine.accounting import stand_in
 from xce.domain.events.base import WHY_MAX
+from xce.domain.formats.config import PolicyConfig
+from xce.domain.formats.policy import Budget
 from xce.domain.ports import (
     Accepted,
     Ask,
@@ -234,3 +236,21 @@ def test_a_machine_that_is_older_than_its_request_is_a_machine(site: Site) -> No
         ("cloud/m1", InstanceState.STARTING)
     ]
     assert site.inventory.instances[0].granted_at >= START, "its limits begin with our knowing it"
+
+
+@pytest.mark.parametrize("means", list(Means))
+def test_machines_under_ids_that_no_record_can_hold_use_their_budget(
+    site: Site, means: Means
+) -> None:
+    """Nothing of them can be owned, so their request fails and the jobs wait on: a budget must end that."""
+    cloud = Unsayable(means, "\x1b")
+    budget = Budget(name="b", max_hosts=3)
+    process = Process(site, cloud, policy=PolicyConfig(budgets=(budget,)))
+    process.begin()
+    for _ in range(90):
+        site.say(2)
+        process.tick()
+        pass_time(site, 15)
+
+    assert 2 <= len(cloud.machines) <= 3
+    assert len(site.orphans()) == len(cloud.machines)

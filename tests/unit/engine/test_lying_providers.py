@@ -13,6 +13,7 @@ from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.engine.commands import (
     AcceptRequest,
     Command,
+    LoseGrant,
     LoseTrack,
     PauseProvider,
     RecordStatus,
@@ -36,6 +37,7 @@ from xce.domain.ports import (
     StatusAnswer,
 )
 from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.request import Request
 
 SETTINGS = PolicySettings()
@@ -140,6 +142,18 @@ def test_a_grant_that_another_request_brought_is_not_borrowed_twice(books: Books
         "shared.Borrowed",
         "grant.Granted",
     ]
+
+
+def test_a_grant_under_the_id_of_one_that_is_over_is_reported_with_its_amount(books: Books) -> None:
+    """It cannot be booked a second time; somebody must hear that it is lent."""
+    books.says("R2", grant("g1", 5), ended=True)
+    books.do(LoseGrant("pool/g1", "its term has ended"))
+
+    recorded = books.do(RecordStatus("RT", StatusAnswer(RequestStatus.COMPLETE, (), (grant("g1", 3),), "")))  # fmt: skip
+
+    (found,) = [event for event in recorded if isinstance(event, Orphan.Found)]
+    assert (found.theirs, found.of, found.item, found.amount) == ("g1", Kind.COUNTABLE, "lic", 3)
+    assert "a grant that is over" in found.why
 
 
 def test_messages_of_any_length_are_cut_and_lose_no_machine(books: Books) -> None:

@@ -491,7 +491,10 @@ def unknown(state: RequestState = RequestState.INTENDED) -> Inventory:
 @pytest.mark.parametrize(
     ("able", "call"),
     [
-        (Capabilities(request_tag=True), [AskCall("cloud", Ask("R1", Kind.HOST, "c4", 2))]),
+        (
+            Capabilities(request_tag=True),
+            [AskCall("cloud", Ask("R1", Kind.HOST, "c4", 2), again=True)],
+        ),
         (Capabilities(listing=True), [ListCall("cloud")]),
         (Capabilities(), []),
     ],
