@@ -133,6 +133,7 @@ def _supported(trial: Trial) -> tuple[str, ...]:
         "listing": "listing",
         "health check": "health checks",
         "list of grants": "list of grants",
+        "renewals": "renewals",
         "take-backs": "take-backs",
         "observation": "observation",
     }

@@ -1,14 +1,17 @@
 """The life of an amount of a countable resource without faults (version 2)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from xce.adapters.providers import answers
 from xce.adapters.providers.check.trial import Trial, explained, is_settled
 from xce.adapters.providers.reading import Answered
 from xce.domain.formats.provider_messages import (
     GetAvailableResourcesAnswer,
+    GrantName,
     Nothing,
     NotUnderstoodError,
+    RenewResources,
+    RenewResourcesAnswer,
     RequestResources,
     ResourceAnswer,
     StatusOfRequest,
@@ -73,6 +76,9 @@ def _try_resources(trial: Trial) -> ResourceAnswer | None:
         trial.findings.broken("resources", "there is none")
         return None
     trial.findings.ok("resources", ", ".join(one.name for one in listed[:10]))
+    for one in listed:
+        if one.recalled_to is not None:
+            trial.findings.noted("recalls", f"wants {one.name} to fall to {one.recalled_to}")
     free = [one for one in listed if one.headroom is None or one.headroom >= one.step]
     if not free:
         trial.findings.skipped("borrowing", "nothing is free")
@@ -98,6 +104,7 @@ def _try_giving_back(trial: Trial, grants: dict[str, int], resource: ResourceAns
             findings.broken("list of grants", "does not have what was just lent")
         else:
             findings.ok("list of grants")
+    _try_renewals(trial, tuple(grants))
     grant, amount = next(iter(grants.items()))
     parts = [(grant, amount)]
     if trial.description.capabilities.partial_returns and amount >= 2 * resource.step:
@@ -106,6 +113,39 @@ def _try_giving_back(trial: Trial, grants: dict[str, int], resource: ResourceAns
         if not _gave_back(trial, part):
             return
     findings.ok("giving back", "in parts" if len(parts) > 1 else "")
+
+
+def _try_renewals(trial: Trial, grants: tuple[str, ...]) -> None:
+    """Ask twice to put the ends of grants off: it may put off none, and must not make one end earlier."""
+    script = "renewResources"
+    if not trial.runner.has(script):
+        return
+    ends: dict[str, datetime] = {}
+    for _ in range(2):
+        heard = trial.call(
+            script, RenewResources(grants=tuple(GrantName(grant_id=one) for one in grants))
+        )
+        if not isinstance(heard, Answered):
+            trial.findings.broken("renewals", explained(heard))
+            return
+        try:
+            told = understood(RenewResourcesAnswer, heard.message).grants
+        except NotUnderstoodError as error:
+            trial.findings.broken("renewals", str(error))
+            return
+        if others := {one.grant_id for one in told} - set(grants):
+            names = ", ".join(sorted(others))
+            trial.findings.broken("renewals", f"speaks of {names}, which was not asked about")
+            return
+        for one in told:
+            before = ends.get(one.grant_id)
+            if one.expires_at is not None and before is not None and one.expires_at < before:
+                trial.findings.broken("renewals", f"{one.grant_id} ends earlier when asked again")
+                return
+            if one.expires_at is not None:
+                ends[one.grant_id] = one.expires_at
+    put_off = f"{len(ends)} of {len(grants)} put off"
+    trial.findings.ok("renewals", put_off if ends else "nothing ends by itself, or is put off")
 
 
 def _gave_back(trial: Trial, part: tuple[str, int]) -> bool:

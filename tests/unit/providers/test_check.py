@@ -77,6 +77,37 @@ def test_a_health_check_is_tried_with_a_machine_that_has_not_joined(
     assert left_at(tmp_path) == []
 
 
+#: Puts the end of the grant it is asked about off: to each of two times, one call after the other.
+RENEWS = """
+id=$(sed 's/.*"grantId": *"\\([^"]*\\)".*/\\1/' "$2")
+echo x >>"$PRO_DATA_DIR/renewed"
+[ $(wc -l <"$PRO_DATA_DIR/renewed") = 1 ] && at=FIRST || at=SECOND
+echo "{\\"grants\\": [{\\"grantId\\": \\"$id\\", \\"expiresAt\\": \\"$at\\"}]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "outcome", "detail"),
+    [
+        ("2030-01-01T08:00:00Z", "2030-01-01T09:00:00Z", Outcome.OK, "1 of 1 put off"),
+        ("2030-01-01T09:00:00Z", "2030-01-01T08:00:00Z", Outcome.BROKEN, "ends earlier"),
+    ],
+)
+def test_renewals_are_tried_and_never_make_an_end_earlier(
+    tmp_path: Path, first: str, second: str, outcome: Outcome, detail: str
+) -> None:
+    simulated(tmp_path)
+    body = RENEWS.replace("FIRST", first).replace("SECOND", second)
+    write_scripts(tmp_path / "p", {"renewResources": body})
+
+    report = checked(tmp_path)
+
+    (found,) = [one for one in report.findings if one.what == "renewals"]
+    assert (found.outcome, detail in found.detail) == (outcome, True), found
+    assert ("renewals" in report.supports) is (outcome is Outcome.OK)
+    assert left_at(tmp_path) == []
+
+
 def test_what_could_not_be_given_back_within_its_hold_is_not_borrowed(tmp_path: Path) -> None:
     held = {"name": "lic_kept", "capacity": 20, "step": 1, "price": "0.50", "hold": 600}
     simulated(tmp_path, resources=[held])
