@@ -83,14 +83,15 @@ def request_document(entry: RequestEntry, brought: list[InstanceEntry]) -> dict[
             "id": one.id,
             "state": one.state.value,
             "host": one.host,
-            "checked_since": _checked_since(one),
+            "checked_since": checked_since(one),
         }
         for one in brought
     ]
     return document
 
 
-def _checked_since(entry: InstanceEntry) -> str | None:
+def checked_since(entry: InstanceEntry) -> str | None:
+    """Return since when a host is in its health check; None: it is in none."""
     if entry.state is not InstanceState.STARTING or entry.reported_at is None:
         return None
     return entry.reported_at.isoformat().replace("+00:00", "Z")

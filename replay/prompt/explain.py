@@ -3,7 +3,15 @@
 from dataclasses import asdict
 from typing import Any
 
-from xce.domain.engine.why import Why, add_holds, add_running, add_session, add_supply, lines_of
+from xce.domain.engine.why import (
+    Why,
+    add_holds,
+    add_running,
+    add_session,
+    add_supply,
+    checked_since,
+    lines_of,
+)
 from xce.domain.formats.policy import DecisionKind
 from xce.domain.scheduling.session import run_session
 from xce.replay.history import RequestUse
@@ -55,7 +63,12 @@ def _request(use: RequestUse, play: Stand) -> dict[str, Any]:
         "asked_at": stamp(use.asked_at),
         "why": use.why or None,
         "instances": [
-            {"id": one.id, "state": one.state.value, "host": one.host}
+            {
+                "id": one.id,
+                "state": one.state.value,
+                "host": one.host,
+                "checked_since": checked_since(one),
+            }
             for one in inventory.instances
             if one.request == use.request
         ],

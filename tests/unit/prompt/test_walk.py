@@ -199,6 +199,15 @@ def walk_of(walk: Stroll) -> Walk:
     return walk.walker._walk  # pyright: ignore[reportPrivateUsage]
 
 
+def test_what_came_of_a_request_is_told_with_its_host(log: KeptLog) -> None:
+    walk = Stroll(log)
+    walk.say("run until instance.joined")
+    requests = walk_of(walk).history.requests.values()
+    (job, *_) = (job for use in requests if use.granted for job in use.jobs)
+
+    assert " is joined, host " in walk.ask(f"why {job}")
+
+
 @pytest.mark.parametrize("line", ["info", "info jobs", "run 5min"])
 def test_before_the_first_moment_it_says_what_to_do(recording: KeptRecording, line: str) -> None:
     assert "try: " in Stroll(recording).wrong(line)
