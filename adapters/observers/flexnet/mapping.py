@@ -107,7 +107,7 @@ def _found(
 ) -> tuple[Quality, list[Feature], list[str]]:
     """Return the features that are the resource, and how well all servers answered."""
     quality = Quality.OK
-    found: list[Feature] = []
+    by_server: dict[frozenset[str], list[Feature]] = {}
     notes: list[str] = []
     answered = 0
     for report in reports:
@@ -122,9 +122,28 @@ def _found(
             quality = Quality.PARTIAL
         elif report.state is ReportState.DEGRADED and quality is Quality.OK:
             quality = _QUALITY[report.state]
-        found += [
-            feature
-            for feature in report.features
-            if any(matches(mapping, feature) for mapping in wanted)
-        ]
+        told: dict[frozenset[str], list[Feature]] = {}
+        for feature in report.features:
+            if any(matches(mapping, feature) for mapping in wanted):
+                told.setdefault(_nodes(feature), []).append(feature)
+        for nodes, features in told.items():
+            known = by_server.setdefault(nodes, features)
+            if _amount(known) != _amount(features):
+                quality = Quality.PARTIAL
+                notes.append(f"{' and '.join(sorted(nodes))}: two answers differ in what there is")
+            by_server[nodes] = max(known, features, key=_use)
+    found = [feature for features in by_server.values() for feature in features]
     return (quality if answered else Quality.UNREACHABLE), found, notes
+
+
+def _nodes(feature: Feature) -> frozenset[str]:
+    """Return the nodes of a feature's server: each node of a triad that is asked answers for all of it."""
+    return frozenset(node.strip().lower() for node in feature.server.split(","))
+
+
+def _amount(features: list[Feature]) -> int:
+    return sum(each.issued or 0 for each in features)
+
+
+def _use(features: list[Feature]) -> int:
+    return sum(each.in_use or 0 for each in features)

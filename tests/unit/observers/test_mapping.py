@@ -87,6 +87,28 @@ def test_a_node_of_a_triad_that_is_down_leaves_the_numbers_whole() -> None:
     assert (made.quality, made.in_use) == (Quality.DEGRADED, 3)
 
 
+def of_triad(text: str) -> Report:
+    triad = server().replace("27020@keys", "27020@k1,27020@k2,27020@k3")
+    assert "27020@k1,27020@k2,27020@k3" in triad
+    return parse(HEAD + triad + text)
+
+
+def test_a_triad_whose_nodes_are_all_asked_is_counted_once_by_its_fullest_answer() -> None:
+    made = seen(of_triad(used("F", 3)), of_triad(used("F", 4)), of_triad(used("F", 2)))
+
+    assert (made.quality, made.in_use, made.issued) == (Quality.OK, 4, 20)
+
+
+def test_nodes_of_a_triad_that_disagree_about_what_there_is_leave_a_lower_bound() -> None:
+    more = used("F", 3).replace("Total of 20", "Total of 60")
+    assert more != used("F", 3)
+
+    made = seen(of_triad(used("F", 3)), of_triad(more))
+
+    assert (made.quality, made.in_use, made.issued) == (Quality.PARTIAL, 3, None)
+    assert "two answers differ" in made.note
+
+
 def test_case_29_reservations_are_not_in_use() -> None:
     text = users("F", 60, 31) + pool("F") + "  13 RESERVATIONs for GROUP g (keys/27020)\n"
     made = seen(parse(HEAD + server() + text + session(end=", 18 licenses") + "\n"))
