@@ -155,12 +155,17 @@ def a_shared_resource_goes_back_while_it_is_in_use(patch: Patch) -> None:
 
 @plant("invariant-1")
 def a_surplus_is_not_recorded(patch: Patch) -> None:
-    real = accounting._is_new  # pyright: ignore[reportPrivateUsage]
+    name_for = accounting._name_for  # pyright: ignore[reportPrivateUsage]
+    is_new_grant = accounting._is_new_grant  # pyright: ignore[reportPrivateUsage]
 
-    def is_new(request: Request, *rest: Any) -> bool:
-        return request.granted < request.amount and real(request, *rest)
+    def name_unless_full(request: Request, *rest: Any) -> str | None:
+        return name_for(request, *rest) if request.granted < request.amount else None
 
-    patch.setattr(accounting, "_is_new", is_new)
+    def new_unless_full(request: Request, *rest: Any) -> bool:
+        return request.granted < request.amount and is_new_grant(request, *rest)
+
+    patch.setattr(accounting, "_name_for", name_unless_full)
+    patch.setattr(accounting, "_is_new_grant", new_unless_full)
 
 
 @plant("invariant-7")
@@ -191,13 +196,19 @@ def the_demand_forgets_what_was_asked_since(patch: Patch) -> None:
 
 @plant("invariant-1", "invariant-9", "settles", "defect")
 def an_answer_that_comes_twice_counts_twice(patch: Patch) -> None:
-    def grant_instance(self: Request, *, instance_id: str, machine: str, **stamp: Any) -> None:
-        event = self.InstanceGranted
-        self._require(event)  # pyright: ignore[reportPrivateUsage]
-        self._record(event, instance_id=instance_id, machine=machine, **stamp)  # pyright: ignore[reportPrivateUsage]
+    real = accounting.record_status
 
-    patch.setattr(Request, "grant_instance", grant_instance)
-    patch.setattr(accounting, "_is_new", yes)
+    def name_for(request: Request, machine: str, record_of: Any, passed: object) -> str:
+        name = f"{request.provider}/{machine}"
+        return name if record_of(name) is None else f"{name}~{request.name}"
+
+    def record_status(request: Request, *rest: Any, **more: Any) -> Iterator[Any]:
+        known, request.instance_of = request.instance_of, {}
+        yield from real(request, *rest, **more)
+        request.instance_of = {**known, **request.instance_of}
+
+    patch.setattr(accounting, "_name_for", name_for)
+    patch.setattr(accounting, "record_status", record_status)
 
 
 @plant("invariant-1")
