@@ -26,6 +26,7 @@ class Orders:
         self._around = around
         self._came = 0
         self._recording = False
+        self._deciding = False
 
     @property
     def epoch(self) -> int | None:
@@ -60,6 +61,16 @@ class Orders:
         else may have acted in between, and what was decided without knowing that is dropped. ``came``: the same of ``came``; None: it
         does not matter.
         """
+        if came is None:
+            return self._submit_all(steps, under, came)
+        # Raised before ``came`` is looked at, as ``_recording`` is before this: of two threads that meet at least one gives way.
+        self._deciding = True
+        try:
+            return self._submit_all(steps, under, came)
+        finally:
+            self._deciding = False
+
+    def _submit_all(self, steps: Iterable[Step], under: int | None, came: int | None) -> bool:
         for step in steps:
             if under is None or self.decides_under != under:
                 return False
@@ -80,11 +91,15 @@ class Orders:
             self._submit(step, epoch, insist=insist)
 
     def _submit(self, step: Step, epoch: int, *, insist: bool) -> None:
-        self.calls.announce(step.calls)
         brings = any(isinstance(one, RecordStatus) for one in step.commands)
+        self._recording |= brings
+        if brings and self._deciding:
+            # What was decided without it is on its way; the provider says it again when it is asked next.
+            self._recording = False
+            return
+        self.calls.announce(step.calls)
         done: int | None = None
         try:
-            self._recording |= brings
             done = self._recorded(step, epoch, insist=insist) if step.commands else epoch
         finally:
             if brings:  # only the provider's thread gets here

@@ -1,14 +1,14 @@
 """Orders that nobody answered and that arrive late, and decisions that outlive the lease epoch they were made in: neither asks for anything twice.
 
-They were found by seeds of the fault campaign: 10680, 7798, 14633.
+They were found by seeds of the fault campaign: 10680, 7798, 14633, 79353.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.provisioner.rig import TERM, Process, Site, all_of, filled, pass_time
-from tests.provisioner.truth import Cloud, Means
+from tests.provisioner.truth import Cloud, Fate, Means
 from xce.domain.engine.commands import TakeLease
 from xce.domain.engine.messages import Role
 from xce.domain.errors import StaleEpochError, TransientError
@@ -340,3 +340,42 @@ def test_an_ask_is_not_begun_when_that_look_is_not_answered_before_the_lease_end
     process.work()
 
     assert not cloud.asks
+
+
+class Slow(Fate):
+    """Something happens while an intent is on its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def pass_by(self, name: str) -> None:
+        super().pass_by(name)
+        if name == "before OpenRequest":
+            self.meanwhile()
+
+
+def test_what_came_is_not_recorded_while_something_decided_without_it_is_on_its_way(
+    site: Site,
+) -> None:
+    fate = Slow()
+    process = Process(site, Generous(Means.TAG), fate)
+    process.begin()
+    site.say(hosts=1)
+    process.rounds.once()
+    process.work()
+    site.say(hosts=2)
+
+    def meanwhile() -> None:
+        process.driver.poll()
+        process.work()
+
+    fate.meanwhile = meanwhile
+    process.rounds.once()
+    assert len(asked(site)) == 2
+    assert all_of(site, Instance.Granted) == [], "the intent was decided without them"
+
+    fate.meanwhile = lambda: None
+    process.driver.poll()
+    process.work()
+    assert len(all_of(site, Instance.Granted)) == 2, "it is recorded when it is said again"
