@@ -39,6 +39,8 @@ class Plant:
     plant: Callable[[Patch], None]
     #: Whether it takes hundreds of seeds.
     rare: bool = False
+    #: The seed to begin with, for what takes thousands.
+    first: int = 0
 
 
 def nothing(*arguments: object) -> tuple[()]:
@@ -61,11 +63,11 @@ PLANTS: Final[list[Plant]] = []
 
 
 def plant(
-    *promises: str, rare: bool = False
+    *promises: str, rare: bool = False, first: int = 0
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def keep(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
         name = function.__name__.replace("_", " ")
-        PLANTS.append(Plant(name, frozenset(promises), function, rare))
+        PLANTS.append(Plant(name, frozenset(promises), function, rare, first))
         return function
 
     return keep
@@ -133,7 +135,7 @@ def a_draining_host_is_not_looked_at_again(patch: Patch) -> None:
     patch.setattr(Driver, "_give_back_what_is_empty", give_back)
 
 
-@plant("invariant-3", rare=True)
+@plant("invariant-3", rare=True, first=2500)
 def unknown_use_of_a_shared_resource_counts_as_none(patch: Patch) -> None:
     real = handling.grant
 
