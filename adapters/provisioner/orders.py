@@ -93,8 +93,8 @@ class Orders:
     def _submit(self, step: Step, epoch: int, *, insist: bool) -> None:
         brings = any(isinstance(one, RecordStatus) for one in step.commands)
         self._recording |= brings
-        if brings and self._deciding:
-            # What was decided without it is on its way; the provider says it again when it is asked next.
+        if brings and (self._deciding or self.in_doubt):
+            # What was decided without it is on its way, or may be; the provider says it again when it is asked next.
             self._recording = False
             return
         self.calls.announce(step.calls)

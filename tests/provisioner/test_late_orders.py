@@ -379,3 +379,26 @@ def test_what_came_is_not_recorded_while_something_decided_without_it_is_on_its_
     process.driver.poll()
     process.work()
     assert len(all_of(site, Instance.Granted)) == 2, "it is recorded when it is said again"
+
+
+def test_what_came_is_not_recorded_while_an_intent_without_an_answer_may_be_on_its_way(
+    site: Site,
+) -> None:
+    process = Process(site, Generous(Means.TAG))
+    process.begin()
+    site.say(hosts=1)
+    process.rounds.once()
+    process.work()
+    site.say(hosts=2)
+    process.books.loses = True
+    process.rounds.once()
+    process.books.loses = False
+
+    process.driver.poll()
+    process.work()
+    assert all_of(site, Instance.Granted) == []
+
+    process.keeper.step()
+    process.driver.poll()
+    process.work()
+    assert len(all_of(site, Instance.Granted)) == 2
