@@ -85,8 +85,11 @@ def test_what_an_earlier_process_left_running_without_a_trace_is_ended_first(
     (folder / "exit").unlink()
     (folder / "process").write_text("")
     left = os.posix_spawn("/bin/sleep", ["sleep", "600"], {call.MARK: str(folder)})
+    # A process has no environment to read yet in its very first moment.
+    _until(lambda: call.MARK.encode() in Path(f"/proc/{left}/environ").read_bytes())
 
     with pytest.raises(OutcomeUnknownError):
         provider(tmp_path, {}).ask(hosts(), NOW)
 
+    _until(lambda: os.waitid(os.P_PID, left, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
     assert os.waitpid(left, 0)[1] == signal.SIGKILL
