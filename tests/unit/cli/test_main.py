@@ -121,8 +121,10 @@ def test_a_document_of_another_format_is_said_once(
 
     assert run(["session", str(file)], monkeypatch, capsys) == (
         2,
-        f"xce: {file}: format: Input should be 'xce.snapshot/1', found 'xce.session/1':"
-        " it is the result of a session; see: xce policy needs it as a part of its input\n",
+        (
+            f"xce: {file}: format: Input should be 'xce.snapshot/1', found 'xce.session/1':"
+            " it is the result of a session; see: xce policy needs it as a part of its input\n"
+        ),
     )
 
 
