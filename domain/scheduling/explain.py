@@ -112,7 +112,7 @@ def failure_of(core: State, job: JobClass, records: Sequence[PendRecord]) -> Fai
             _early(
                 ReasonKind.LIMIT, name, amounts.get((name, False)) or details.limit(core, job, name)
             )
-            for name in record.limits
+            for name in sorted(record.limits, key=key_of_name)
         ]
         early += [
             _early(ReasonKind.NO_RESOURCE, name, amounts.get((name, True)))
@@ -147,7 +147,10 @@ def stopped(*, held: bool, waits_for: Iterable[str], unknown: Iterable[str]) -> 
 
 def limited(core: State, job: JobClass, names: Iterable[str]) -> Failure:
     """Return the failure of a job that limits stop before it is tried."""
-    return Failure(_early(ReasonKind.LIMIT, name, details.limit(core, job, name)) for name in names)
+    return Failure(
+        _early(ReasonKind.LIMIT, name, details.limit(core, job, name))
+        for name in sorted(names, key=key_of_name)
+    )
 
 
 def behind(blocker: str) -> Failure:

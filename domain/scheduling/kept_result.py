@@ -133,7 +133,7 @@ class KeptResult:
         if line is None or not line.is_of(found.stopped.keys(), traced=trace):
             self._forget_line()
             line = self._line = KeptLine(found.stopped.keys(), traced=trace)
-        line.odd += joined
+        line.odd += [place for place in joined if place.group not in found.stopped]
         publisher = Publisher(core)
         recorder = Trace(core) if trace else None
         failures = [

@@ -347,3 +347,27 @@ def test_jobs_stay_in_order_as_they_come_and_go(numbers: list[int], more: int) -
     left = sorted({*range(more), *later} - {*first})
     assert [place.order[1] for place in queue] == left
     assert len(queue) == len(left)
+
+
+def test_a_held_job_that_comes_to_others_is_not_said_to_stand_in_the_line() -> None:
+    scheduler = Scheduler(full(4, settings=STRICT, pending=(waiting(0), waiting(4, held=True))))
+    scheduler.run()
+
+    more = (waiting(8, held=True), waiting(12))
+    after = gone_on(scheduler, pending=(*scheduler.snapshot.pending, *more))
+
+    assert scheduler.run().to_json() == run_session(after).to_json()
+
+
+def test_a_trace_names_the_limits_that_stop_a_job_in_the_order_of_their_names() -> None:
+    limits = tuple(Limit(name=f"limit {n}", resource="slots", amount=0) for n in (10, 2, 1))
+
+    traces = [
+        run_session(full(1, running=(), limits=order), trace=True).trace or ()
+        for order in (limits, limits[::-1])
+    ]
+
+    assert traces[0] == traces[1]
+    assert [line.split(" (")[0] for line in traces[0][:3]] == [
+        f"job j0: limit limit {number}" for number in (1, 2, 10)
+    ]
