@@ -350,11 +350,11 @@ def test_jobs_stay_in_order_as_they_come_and_go(numbers: list[int], more: int) -
 
 
 def test_a_held_job_that_comes_to_others_is_not_said_to_stand_in_the_line() -> None:
-    scheduler = Scheduler(full(4, settings=STRICT, pending=(waiting(0), waiting(4, held=True))))
+    line = (waiting(0), waiting(4, held=True), waiting(8))
+    scheduler = Scheduler(full(4, settings=STRICT, pending=line))
     scheduler.run()
 
-    more = (waiting(8, held=True), waiting(12))
-    after = gone_on(scheduler, pending=(*scheduler.snapshot.pending, *more))
+    after = gone_on(scheduler, pending=(*line, waiting(12, held=True)))
 
     assert scheduler.run().to_json() == run_session(after).to_json()
 
