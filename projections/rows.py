@@ -158,7 +158,7 @@ class UnownedRow:
     @property
     def is_an_ask(self) -> bool:
         """Whether it is an ask, not a thing that was found."""
-        return self.tag is not None and self.id == f"{self.provider}/{self.tag}"
+        return self.entry().is_ask
 
     def entry(self) -> UnownedEntry:
         """Return it as the policy reads it."""

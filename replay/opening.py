@@ -20,12 +20,4 @@ def declarations(config: SimulationConfig, *, leads: str | None) -> Iterator[Com
         if leads is not None:
             yield TakeLease(provider.name, leads, LEASE_TERM)
     for pool in config.cluster.shared:
-        yield DeclareShared(
-            pool.name,
-            pool.owned,
-            pool.provider,
-            pool.max_borrow,
-            pool.step,
-            pool.idle_return_after,
-            pool.min_hold,
-        )
+        yield DeclareShared.of(pool)

@@ -8,7 +8,6 @@ from xce.adapters.controller.live import LiveController
 from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Caller
 from xce.domain.engine.site_commands import RecordConfiguration
-from xce.domain.formats.config import SharedPool
 from xce.domain.formats.controller_config import ControllerConfig
 
 #: Whose configuration it is.
@@ -17,19 +16,6 @@ DAEMON: Final = "controller"
 AT_ONCE: Final = frozenset({"shared", "tokens"})
 #: Longest value that a change shows.
 _SHOWN_MAX: Final = 120
-
-
-def declaration(pool: SharedPool) -> DeclareShared:
-    """Return the command that declares a shared resource of the configuration."""
-    return DeclareShared(
-        pool.name,
-        pool.owned,
-        pool.provider,
-        pool.max_borrow,
-        pool.step,
-        pool.idle_return_after,
-        pool.min_hold,
-    )
 
 
 def digest_of(config: ControllerConfig) -> str:
@@ -92,7 +78,7 @@ def apply(
     changes = changes_between(old, new)
     if changes:
         known = {pool.name: pool for pool in old.shared}
-        declared = [declaration(pool) for pool in new.shared if known.get(pool.name) != pool]
+        declared = [DeclareShared.of(pool) for pool in new.shared if known.get(pool.name) != pool]
         record = RecordConfiguration(DAEMON, digest_of(new), changes)
         live.submit(caller, *declared, record).result()
     return changes

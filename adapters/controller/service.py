@@ -24,11 +24,12 @@ from xce.adapters.controller.app import COMMON_NAME, ControllerApp
 from xce.adapters.controller.calls import Board, Service
 from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
-from xce.adapters.controller.reload import apply, changes_between, declaration
+from xce.adapters.controller.reload import apply, changes_between
 from xce.adapters.controller.turn import Turn, name_of
 from xce.adapters.settings.load import bytes_of, read_model
 from xce.adapters.store.open import open_log
 from xce.domain.alerts.alert import AlertKind
+from xce.domain.engine.commands import DeclareShared
 from xce.domain.engine.messages import Caller, Role
 from xce.domain.engine.site_commands import RaiseAlert
 from xce.domain.errors import InputError, PermanentError, TransientError, XceError
@@ -242,7 +243,7 @@ class ControllerService:
     def _take_up(self, live: LiveController) -> None:
         """Do what a new primary does before anybody gives it an order."""
         for pool in self.config.shared:
-            live.submit(CONFIGURATION, declaration(pool)).result()
+            live.submit(CONFIGURATION, DeclareShared.of(pool)).result()
         settings, board, clock = self.config.alerts, self._board, SystemClock()
         name, turn = name_of(self.config), self._turn
         assert turn is not None, "it is this turn's primary"

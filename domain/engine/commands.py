@@ -21,6 +21,7 @@ from xce.domain.engine.site_commands import (
 )
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Amount, Count, Duration, Money, Name, Time
+from xce.domain.formats.config import SharedPool
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.snapshot import Attribute
@@ -59,6 +60,19 @@ class DeclareShared:
     step: Amount
     idle_return_after: Duration
     min_hold: Duration
+
+    @classmethod
+    def of(cls, pool: SharedPool) -> "DeclareShared":
+        """Return the command that declares a shared resource of a configuration."""
+        return cls(
+            pool.name,
+            pool.owned,
+            pool.provider,
+            pool.max_borrow,
+            pool.step,
+            pool.idle_return_after,
+            pool.min_hold,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,11 @@ class UnownedEntry(Format):
         default=None, description="whose budgets pay for it; null: several projects, or none"
     )
 
+    @property
+    def is_ask(self) -> bool:
+        """Whether it is an ask of which nobody knows what it has done, not a thing that was found."""
+        return self.request is not None and self.id == f"{self.provider}/{self.request}"
+
 
 class Inventory(Format):
     """All that is asked, owned or owed and not ended."""

@@ -41,7 +41,7 @@ def unaccounted(
 
     What nobody knows the template or resource of counts as the dearest of its provider: of all that it may be, that is never less.
     """
-    asks = {one.request for one in inventory.unowned if is_ask(one)}
+    asks = {one.request for one in inventory.unowned if one.is_ask}
     found = [
         *(_given_up(one, amount) for one, amount in _asks(inventory) if one.id not in asks),
         *(_unowned(one) for one in inventory.unowned if one.amount),
@@ -50,11 +50,6 @@ def unaccounted(
         return ()
     described = {one.name: one for one in providers}
     return tuple(_known(one, described.get(one.provider)) for one in found)
-
-
-def is_ask(one: UnownedEntry) -> bool:
-    """Return whether it is an ask of which nobody knows what it has done, not a thing that was found."""
-    return one.request is not None and one.id == f"{one.provider}/{one.request}"
 
 
 def _asks(inventory: Inventory) -> Iterator[tuple[RequestEntry, int]]:

@@ -12,8 +12,9 @@ from typing import Final, Protocol
 from xce.domain.errors import InputError
 from xce.domain.ports import EventLog
 from xce.replay.prompt import difference
-from xce.replay.prompt.answers import Answer, Document, Table, clock, counted, stamp, table
+from xce.replay.prompt.answers import Answer, Document, clock, counted, stamp, table
 from xce.replay.prompt.explain import trace, why
+from xce.replay.prompt.help import CommandHelp, Manual
 from xce.replay.prompt.info import TOPICS, info
 from xce.replay.prompt.names import Names
 from xce.replay.prompt.orders import act_of, setting_of
@@ -75,20 +76,6 @@ class Branch:
         return self.journal if self.play is None else self.play.journal
 
 
-@dataclass(frozen=True, slots=True)
-class CommandHelp:
-    """What a command is for.
-
-    Attributes:
-        usage: how it is typed.
-        example: that can be typed at any scenario, or stands for one.
-    """
-
-    usage: str
-    about: str
-    example: str
-
-
 COMMANDS: Final[Mapping[str, CommandHelp]] = {
     "load": CommandHelp("load SCENARIO | TRACE CONFIG", "begin with another file; all branches go", "load evening.yaml"),
     "step": CommandHelp("step [N]", "let the next moment happen, or the next N", "step 5"),
@@ -106,6 +93,7 @@ COMMANDS: Final[Mapping[str, CommandHelp]] = {
     "help": CommandHelp("help [COMMAND]", "show this", "help run"),
     "quit": CommandHelp("quit", "end", "quit"),
 }  # fmt: skip
+_MANUAL: Final = Manual(COMMANDS, TOPICS)
 
 
 class Prompt:
@@ -130,8 +118,8 @@ class Prompt:
             "branches": self._list,
             "diff": self._diff,
             "record": self._record,
-            "help": self._help,
-            "quit": self._quit,
+            "help": _MANUAL.help,
+            "quit": _MANUAL.quit,
         }
         assert self._handlers.keys() == COMMANDS.keys(), "each command has its help"
 
@@ -206,14 +194,14 @@ class Prompt:
 
     def _load(self, words: list[str]) -> Answer:
         if not words:
-            raise _usage("load")
+            raise _MANUAL.misused("load")
         site = self._outside.load(tuple(words))
         self.begin(site)
         return info(None, self.play("load"))
 
     def _step(self, words: list[str]) -> Answer:
         if len(words) > 1:
-            raise _usage("step")
+            raise _MANUAL.misused("step")
         count = whole("step", words[0]) if words else 1
         play = self.play("step")
         mark, before = play.runner.mark(), play.now
@@ -239,7 +227,7 @@ class Prompt:
             case [length]:
                 until = At(play.now + read_length("run", length))
             case _:
-                raise _usage("run")
+                raise _MANUAL.misused("run")
         mark, before = play.runner.mark(), play.now
         steps, stopped = self._go(play, until)
         return moved(play, mark, before, steps, stopped, everything=False)
@@ -265,12 +253,12 @@ class Prompt:
     # ------------------------------------------------------------------- looking
     def _info(self, words: list[str]) -> Answer:
         if len(words) > 1:
-            raise _usage("info")
+            raise _MANUAL.misused("info")
         return info(words[0] if words else None, self.play("info"))
 
     def _job(self, command: str, words: list[str]) -> tuple[str, Play]:
         if len(words) != 1:
-            raise _usage(command)
+            raise _MANUAL.misused(command)
         play = self.play(command)
         return known(command, "job", words[0], Names.of(play).jobs), play
 
@@ -292,7 +280,7 @@ class Prompt:
     # ------------------------------------------------------------------ branches
     def _fork(self, words: list[str]) -> Answer:
         if len(words) != 1:
-            raise _usage("fork")
+            raise _MANUAL.misused("fork")
         (name,) = words
         play = self.play("fork")
         if name in self._branches:
@@ -306,7 +294,7 @@ class Prompt:
 
     def _switch(self, words: list[str]) -> Answer:
         if len(words) != 1:
-            raise _usage("switch")
+            raise _MANUAL.misused("switch")
         self.play("switch")
         before, self.current = self.current, known("switch", "branch", words[0], self._branches)
         try:
@@ -318,7 +306,7 @@ class Prompt:
 
     def _list(self, words: list[str]) -> Answer:
         if words:
-            raise _usage("branches")
+            raise _MANUAL.misused("branches")
         self.play("branches")
         rows: list[Document] = [
             {
@@ -337,7 +325,7 @@ class Prompt:
 
     def _diff(self, words: list[str]) -> Answer:
         if not 1 <= len(words) <= 2:
-            raise _usage("diff")
+            raise _MANUAL.misused("diff")
         self.play("diff")
         left, right = (
             known("diff", "branch", name, self._branches) for name in (*words, self.current)[:2]
@@ -358,7 +346,7 @@ class Prompt:
 
     def _record(self, words: list[str]) -> Answer:
         if len(words) != 1:
-            raise _usage("record")
+            raise _MANUAL.misused("record")
         play = self.play("record")
         with self._outside.new_recording(words[0], self._of("record")) as writer:
             again = self._made("record", play.journal, writer)
@@ -366,29 +354,6 @@ class Prompt:
             counts = writer.counts
         said = f"{words[0]}: {counted(counts.sessions, 'session')}, {counted(counts.events, 'event')}, {counted(counts.answers, 'answer')} of providers"
         return Answer({"file": words[0], **counts.document()}, (said,))
-
-    # --------------------------------------------------------------------- other
-    def _help(self, words: list[str]) -> Answer:
-        if len(words) > 1:
-            raise _usage("help")
-        chosen = [known("help", "command", words[0], COMMANDS)] if words else list(COMMANDS)
-        rows = [(COMMANDS[name].usage, COMMANDS[name].about) for name in chosen]
-        parts: list[str | Table] = [table("COMMAND MEANING", rows)]
-        if words:
-            parts = [*(f"{usage}: {about}" for usage, about in rows), f"example: {COMMANDS[chosen[0]].example}"]  # fmt: skip
-            if chosen == ["info"]:
-                parts.append(f"topics: {', '.join(TOPICS)}")
-        document = {name: {"usage": COMMANDS[name].usage, "about": COMMANDS[name].about} for name in chosen}  # fmt: skip
-        return Answer({"commands": document}, tuple(parts))
-
-    def _quit(self, words: list[str]) -> Answer:
-        if words:
-            raise _usage("quit")
-        return Answer({}, (), over=True)
-
-
-def _usage(command: str) -> InputError:
-    return InputError.of(command, f"wanted: {COMMANDS[command].usage}")
 
 
 def _is_behind(play: Play, time: datetime) -> bool:

@@ -1,7 +1,6 @@
 """The prompt over something that was kept: the sessions of a recording or the events of a log, forwards and backwards, and two of them compared."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -13,6 +12,7 @@ from xce.replay.prompt import apart
 from xce.replay.prompt.answers import Answer, Document, Table, clock, counted, stamp, table, text
 from xce.replay.prompt.completion import CANDIDATES_MAX, Candidate
 from xce.replay.prompt.explain import trace, why
+from xce.replay.prompt.help import CommandHelp, Manual
 from xce.replay.prompt.info import EVERYWHERE, ROWS_MAX, rows_of
 from xce.replay.prompt.telling import LINES_MAX, WIDTH, cut
 from xce.replay.prompt.until import SIGNS, bound_of, parts_of, read_length, read_moment, topics
@@ -25,25 +25,17 @@ INTERRUPTED: Final = "interrupted"
 _UNTIL: Final = "run until"
 
 
-@dataclass(frozen=True, slots=True)
-class WalkHelp:
-    """What a command is for."""
-
-    usage: str
-    about: str
-
-
-COMMANDS: Final[Mapping[str, WalkHelp]] = {
-    "step": WalkHelp("step [N]", "go on to the next moment, or by N: a session of a recording, what was written at one time of a log"),
-    "back": WalkHelp("back [N]", "go back by one moment, or by N"),
-    "goto": WalkHelp("goto N", "go to session N of a recording, to position N of a log"),
-    "run": WalkHelp("run [LENGTH | until ...]", "go on: to the end, for a time, or until a time, session, start JOB, an event, a measure"),
-    "info": WalkHelp("info [TOPIC]", "show what there is"),
-    "why": WalkHelp("why JOB", "why a job waits, what was asked for it, and when it may start"),
-    "trace": WalkHelp("trace JOB", "what the session tried for a job"),
-    "diff": WalkHelp("diff A [B]", "what is not the same in two sessions, or at two positions of a log; B: where you stand"),
-    "help": WalkHelp("help [COMMAND]", "show this"),
-    "quit": WalkHelp("quit", "end"),
+COMMANDS: Final[Mapping[str, CommandHelp]] = {
+    "step": CommandHelp("step [N]", "go on to the next moment, or by N: a session of a recording, what was written at one time of a log", "step 5"),
+    "back": CommandHelp("back [N]", "go back by one moment, or by N", "back"),
+    "goto": CommandHelp("goto N", "go to session N of a recording, to position N of a log", "goto 12"),
+    "run": CommandHelp("run [LENGTH | until ...]", "go on: to the end, for a time, or until a time, session, start JOB, an event, a measure", "run until start 101"),
+    "info": CommandHelp("info [TOPIC]", "show what there is", "info demand"),
+    "why": CommandHelp("why JOB", "why a job waits, what was asked for it, and when it may start", "why 101"),
+    "trace": CommandHelp("trace JOB", "what the session tried for a job", "trace 101"),
+    "diff": CommandHelp("diff A [B]", "what is not the same in two sessions, or at two positions of a log; B: where you stand", "diff 3 7"),
+    "help": CommandHelp("help [COMMAND]", "show this", "help run"),
+    "quit": CommandHelp("quit", "end", "quit"),
 }  # fmt: skip
 
 
@@ -64,8 +56,8 @@ class Walker:
             "why": self._why,
             "trace": self._trace,
             "diff": self._diff,
-            "help": self._help,
-            "quit": self._quit,
+            "help": _MANUAL.help,
+            "quit": _MANUAL.quit,
         }
         assert self._handlers.keys() == COMMANDS.keys(), "each command has its help"
 
@@ -141,7 +133,7 @@ class Walker:
 
     def _goto(self, words: list[str]) -> Answer:
         if len(words) != 1:
-            raise _usage("goto")
+            raise _MANUAL.misused("goto")
         return self._arrive(self._at("goto", words[0]))
 
     def _run(self, words: list[str]) -> Answer:
@@ -154,12 +146,12 @@ class Walker:
                 end = self._walk.now + read_length("run", length)
                 return self._moved(lambda walk, steps: walk.now >= end, clock(end))
             case _:
-                raise _usage("run")
+                raise _MANUAL.misused("run")
 
     # -------------------------------------------------------------------- looking
     def _info(self, words: list[str]) -> Answer:
         if len(words) > 1:
-            raise _usage("info")
+            raise _MANUAL.misused("info")
         if not words:
             return self._overview()
         topic = known("info", "topic", words[0], _TOPICS)
@@ -190,7 +182,7 @@ class Walker:
 
     def _job(self, command: str, words: list[str]) -> str:
         if len(words) != 1:
-            raise _usage(command)
+            raise _MANUAL.misused(command)
         return known(command, "job", words[0], self._jobs())
 
     def _jobs(self) -> tuple[str, ...]:
@@ -202,7 +194,7 @@ class Walker:
     # ------------------------------------------------------------------ comparing
     def _diff(self, words: list[str]) -> Answer:
         if not 1 <= len(words) <= 2:
-            raise _usage("diff")
+            raise _MANUAL.misused("diff")
         one = self._at("diff", words[0])
         other = self._at("diff", words[1]) if len(words) == 2 else self._walk
         left, right = apart.state_of(one), apart.state_of(other)
@@ -362,28 +354,8 @@ class Walker:
     @staticmethod
     def _one(command: str, words: list[str]) -> int:
         if len(words) > 1:
-            raise _usage(command)
+            raise _MANUAL.misused(command)
         return whole(command, words[0]) if words else 1
-
-    def _help(self, words: list[str]) -> Answer:
-        if len(words) > 1:
-            raise _usage("help")
-        chosen = [known("help", "command", words[0], COMMANDS)] if words else list(COMMANDS)
-        rows = [(COMMANDS[name].usage, COMMANDS[name].about) for name in chosen]
-        parts: list[str | Table] = [table("COMMAND MEANING", rows)]
-        if chosen == ["info"]:
-            parts.append(f"topics: {', '.join(_TOPICS)}")
-        document = {name: {"usage": COMMANDS[name].usage, "about": COMMANDS[name].about} for name in chosen}  # fmt: skip
-        return Answer({"commands": document}, tuple(parts))
-
-    def _quit(self, words: list[str]) -> Answer:
-        if words:
-            raise _usage("quit")
-        return Answer({}, (), over=True)
-
-
-def _usage(command: str) -> InputError:
-    return InputError.of(command, f"wanted: {COMMANDS[command].usage}")
 
 
 def _fits(event: DomainEvent, topic: str, where: Mapping[str, str]) -> bool:
@@ -453,3 +425,4 @@ _TOPICS: Final[Mapping[str, Callable[[Walk], Answer]]] = {
 }
 _OF_SESSIONS: Final = frozenset(("jobs", "hosts", "demand", "idle", "shared", "limits", "session"))
 _OF_BOOKS: Final = frozenset(("requests", "instances", "grants", "leases", "costs", "decisions"))
+_MANUAL: Final = Manual(COMMANDS, _TOPICS)

@@ -275,7 +275,8 @@ def test_every_command_has_its_help_and_is_offered(recording: KeptRecording) -> 
     assert set(EVERYWHERE) <= {one.text for one in walk.walker.candidates("info ")}
     assert "waiting" in [one.text for one in walk.walker.candidates("run until wa")]
     for name, one in COMMANDS.items():
-        assert walk.ask(f"help {name}").splitlines()[1] == f"{one.usage} {one.about}"
+        told = walk.ask(f"help {name}").splitlines()
+        assert told[:2] == [f"{one.usage}: {one.about}", f"example: {one.example}"]
     assert walk.say("quit").over
 
 
