@@ -1,5 +1,6 @@
 """Runs a provider through the contract, with and without faults, and gives back what that made."""
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -7,13 +8,11 @@ from xce.adapters.providers.check.countable import try_countable
 from xce.adapters.providers.check.faults import try_faults
 from xce.adapters.providers.check.findings import CheckReport, Outcome
 from xce.adapters.providers.check.hosts import try_hosts
-from xce.adapters.providers.check.trial import Trial, explained, is_executable
+from xce.adapters.providers.check.trial import Trial, is_executable
 from xce.adapters.providers.describing import read_description
-from xce.adapters.providers.reading import Answered
 from xce.adapters.providers.runner import Runner
 from xce.domain.formats.provider_messages import (
     Nothing,
-    NotUnderstoodError,
     ObserveResourcesAnswer,
     understood,
 )
@@ -95,15 +94,11 @@ def _try_description(trial: Trial) -> None:
     if not trial.runner.has(script):
         trial.findings.add("description", Outcome.UNSUPPORTED, "contract version 1")
         return
-    heard = trial.call(script, Nothing())
-    if not isinstance(heard, Answered):
-        trial.findings.broken("description", explained(heard))
+    name = trial.runner.settings.name
+    told = trial.read(script, Nothing(), "description", lambda said: read_description(said, name))
+    if told is None:
         return
-    try:
-        trial.description = read_description(heard.message, trial.runner.settings.name)
-    except NotUnderstoodError as error:
-        trial.findings.broken("description", str(error))
-        return
+    trial.description = told
     trial.findings.ok("description", f"contract version {trial.description.contract}")
 
 
@@ -111,16 +106,9 @@ def _try_observation(trial: Trial) -> None:
     script = "observeResources"
     if not trial.runner.has(script):
         return
-    heard = trial.call(script, Nothing())
-    if not isinstance(heard, Answered):
-        trial.findings.broken("observation", explained(heard))
-        return
-    try:
-        understood(ObserveResourcesAnswer, heard.message)
-    except NotUnderstoodError as error:
-        trial.findings.broken("observation", str(error))
-        return
-    trial.findings.ok("observation")
+    reader = partial(understood, ObserveResourcesAnswer)
+    if trial.read(script, Nothing(), "observation", reader) is not None:
+        trial.findings.ok("observation")
 
 
 def _supported(trial: Trial) -> tuple[str, ...]:

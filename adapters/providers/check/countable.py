@@ -1,15 +1,14 @@
 """The life of an amount of a countable resource without faults (version 2)."""
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from xce.adapters.providers import answers
-from xce.adapters.providers.check.trial import Trial, explained, is_settled
-from xce.adapters.providers.reading import Answered
+from xce.adapters.providers.check.trial import Trial, is_settled
 from xce.domain.formats.provider_messages import (
     GetAvailableResourcesAnswer,
     GrantName,
     Nothing,
-    NotUnderstoodError,
     RenewResources,
     RenewResourcesAnswer,
     RequestResources,
@@ -63,15 +62,11 @@ def _try_resources(trial: Trial) -> ResourceAnswer | None:
     script = "getAvailableResources"
     if not trial.runner.has(script) or not trial.runner.has(_REQUEST):
         return None
-    heard = trial.call(script, Nothing())
-    if not isinstance(heard, Answered):
-        trial.findings.broken("resources", explained(heard))
+    reader = partial(understood, GetAvailableResourcesAnswer)
+    told = trial.read(script, Nothing(), "resources", reader)
+    if told is None:
         return None
-    try:
-        listed = understood(GetAvailableResourcesAnswer, heard.message).resources
-    except NotUnderstoodError as error:
-        trial.findings.broken("resources", str(error))
-        return None
+    listed = told.resources
     if not listed:
         trial.findings.broken("resources", "there is none")
         return None
@@ -122,17 +117,11 @@ def _try_renewals(trial: Trial, grants: tuple[str, ...]) -> None:
         return
     ends: dict[str, datetime] = {}
     for _ in range(2):
-        heard = trial.call(
-            script, RenewResources(grants=tuple(GrantName(grant_id=one) for one in grants))
-        )
-        if not isinstance(heard, Answered):
-            trial.findings.broken("renewals", explained(heard))
+        asked = RenewResources(grants=tuple(GrantName(grant_id=one) for one in grants))
+        answer = trial.read(script, asked, "renewals", partial(understood, RenewResourcesAnswer))
+        if answer is None:
             return
-        try:
-            told = understood(RenewResourcesAnswer, heard.message).grants
-        except NotUnderstoodError as error:
-            trial.findings.broken("renewals", str(error))
-            return
+        told = answer.grants
         if others := {one.grant_id for one in told} - set(grants):
             names = ", ".join(sorted(others))
             trial.findings.broken("renewals", f"speaks of {names}, which was not asked about")

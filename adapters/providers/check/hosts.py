@@ -1,9 +1,10 @@
 """The life of hosts without faults: templates, request, status, listing, take-backs, return."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from xce.adapters.providers import answers
-from xce.adapters.providers.check.trial import Trial, explained, is_settled
+from xce.adapters.providers.check.trial import Trial, is_settled
 from xce.adapters.providers.reading import Answered
 from xce.domain.formats.provider import TemplateOffer
 from xce.domain.formats.provider_messages import (
@@ -15,7 +16,6 @@ from xce.domain.formats.provider_messages import (
     MachineName,
     Machines,
     Nothing,
-    NotUnderstoodError,
     RequestMachines,
     StatusOfRequest,
     TemplateCount,
@@ -59,15 +59,11 @@ def try_templates(trial: Trial) -> TemplateOffer | None:
     findings, script = trial.findings, "getAvailableTemplates"
     if not trial.runner.has(script):
         return None
-    heard = trial.call(script, Nothing())
-    if not isinstance(heard, Answered):
-        findings.broken("templates", explained(heard))
+    reader = partial(answers.template_offers, slots_from=trial.runner.settings.slots_from)
+    told = trial.read(script, Nothing(), "templates", reader)
+    if told is None:
         return None
-    try:
-        offers, problems = answers.template_offers(heard.message, trial.runner.settings.slots_from)
-    except NotUnderstoodError as error:
-        findings.broken("templates", str(error))
-        return None
+    offers, problems = told
     for problem in problems:
         findings.broken("templates", str(problem))
     usable = [offer for offer in offers if offer.max_number != 0]
@@ -258,15 +254,11 @@ def _try_health_check(trial: Trial, template: TemplateOffer, machines: Sequence[
         )
         for one in machines
     )
-    heard = trial.call(script, CheckMachines(machines=named))
-    if not isinstance(heard, Answered):
-        trial.findings.broken("health check", explained(heard))
+    asked = CheckMachines(machines=named)
+    told = trial.read(script, asked, "health check", partial(understood, CheckMachinesAnswer))
+    if told is None:
         return
-    try:
-        found = understood(CheckMachinesAnswer, heard.message).machines
-    except NotUnderstoodError as error:
-        trial.findings.broken("health check", str(error))
-        return
+    found = told.machines
     if others := {one.machine_id for one in found} - set(machines):
         names = ", ".join(sorted(others)) or "nothing"
         trial.findings.broken("health check", f"speaks of {names}, which was not asked about")
@@ -283,15 +275,9 @@ def _try_take_backs(trial: Trial, machines: Sequence[str]) -> None:
         named = tuple(
             MachineName(name=trial.made.machines.get(one, one), machine_id=one) for one in some
         )
-        heard = trial.call(script, Machines(machines=named))
-        if not isinstance(heard, Answered):
-            which = "" if some else ", asked with an empty list"
-            findings.broken("take-backs", explained(heard) + which)
-            return
-        try:
-            understood(GetReturnRequestsAnswer, heard.message)
-        except NotUnderstoodError as error:
-            findings.broken("take-backs", str(error))
+        which = "" if some else ", asked with an empty list"
+        reader = partial(understood, GetReturnRequestsAnswer)
+        if trial.read(script, Machines(machines=named), "take-backs", reader, which) is None:
             return
     findings.ok("take-backs")
 

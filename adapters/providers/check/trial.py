@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from xce.adapters.providers import answers, call
 from xce.adapters.providers.check.findings import Findings
@@ -34,6 +34,8 @@ from xce.domain.formats.provider_messages import (
 )
 from xce.domain.formats.script_output import Message, Step
 from xce.domain.ports import Accepted, MachineResult, Refused, RequestStatus
+
+T = TypeVar("T")
 
 _POLL_MIN_S: Final = 0.1
 _POLL_MAX_S: Final = 5.0
@@ -92,6 +94,25 @@ class Trial:
         if isinstance(heard, Answered) and heard.step != Step.STRICT.value:
             self.findings.noted(script, f"its answer had to be looked for: {heard.step}")
         return heard
+
+    def read(
+        self,
+        script: str,
+        given: Given,
+        what: str,
+        reader: Callable[[Message], T],
+        asked: str = "",
+    ) -> T | None:
+        """Run a script and read its answer; None: there is none that can be read, and the findings say so of ``what``."""
+        heard = self.call(script, given)
+        if not isinstance(heard, Answered):
+            self.findings.broken(what, explained(heard) + asked)
+            return None
+        try:
+            return reader(heard.message)
+        except NotUnderstoodError as error:
+            self.findings.broken(what, str(error) + asked)
+            return None
 
     def hangs(self, script: str) -> bool:
         """Return whether a script was killed so often that it is not tried any more."""
