@@ -17,7 +17,7 @@ import select
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -36,6 +36,8 @@ _SHELL: Final = (
 MARK: Final = "XCE_CALL"
 _LOOK_MIN_S: Final = 0.005
 _LOOK_MAX_S: Final = 0.05
+#: For so long a script's leftovers may hold its output after its end.
+_LET_GO_S: Final = 1.0
 _LOG_MAX: Final = 64 * 1024
 #: Exit codes above this are signals, in the words of a shell.
 SIGNALLED: Final = 128
@@ -130,11 +132,10 @@ def run(
             end_all(folder)
         os.waitpid(pid, 0)
     if (folder / "exit").exists():
-        _end_writers(folder)
+        _end_writers(folder, limits)
     elif not why:
-        end_all(
-            folder
-        )  # somebody has killed the shell: the script must not run beside the next one
+        # Somebody has killed the shell: the script must not run beside the next one.
+        end_all(folder)
     seconds = time.monotonic() - began
     if until and not why and not (folder / "process").exists() and _uptime() >= int(until):
         raise TooLateError
@@ -199,17 +200,30 @@ def end_all(folder: Path) -> int:
     return count
 
 
-def _end_writers(folder: Path) -> None:
-    """Kill what a script has left that still holds its output open: nobody reads it any more, and it could fill the disk."""
+def _end_writers(folder: Path, limits: Limits) -> None:
+    """Kill what a script has left that still holds its output open: nobody reads it any more, and it could fill the disk.
+
+    What was begun in the background just before the end has a moment to let go of it, as long as the output is within its limit.
+    """
     outputs = [folder / "stdout", folder / "stderr"]
+    until = time.monotonic() + _LET_GO_S
     for _ in range(10):  # as in ``end_all``
-        held = {str(path) for path in outputs if _may_be_written(path)}
-        holders = [pid for pid in left_of(folder) if _holds(pid, held)] if held else []
+        while holders := _holders(folder, outputs):
+            if time.monotonic() >= until or any(
+                one.stat().st_size > limits.output for one in outputs
+            ):
+                break
+            time.sleep(_LET_GO_S / 20)
+        if not holders:
+            break
         for pid in holders:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        if not holders:
-            break
+
+
+def _holders(folder: Path, outputs: Sequence[Path]) -> list[int]:
+    held = {str(path) for path in outputs if _may_be_written(path)}
+    return [pid for pid in left_of(folder) if _holds(pid, held)] if held else []
 
 
 def _may_be_written(path: Path) -> bool:

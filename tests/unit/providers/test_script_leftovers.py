@@ -63,6 +63,22 @@ def test_a_process_that_has_let_go_of_the_output_is_left_alone(tmp_path: Path, k
     assert len(_left(kept)) == 1
 
 
+def test_a_process_that_lets_go_of_the_output_only_after_the_script_has_ended_is_left_alone(
+    tmp_path: Path, kept: Path
+) -> None:
+    """As each does that is begun in the background at the end: it may not have run at all by then."""
+    made = provider(
+        tmp_path,
+        {
+            "requestMachines": f"setsid sh -c 'sleep 0.2; exec sleep 600 >/dev/null 2>&1' &\n{ANSWER}"
+        },
+    )
+
+    assert made.ask(hosts(), NOW) == Accepted("add-1")
+
+    assert len(_left(kept)) == 1
+
+
 def test_a_script_whose_shell_was_killed_does_not_run_on_beside_the_next_call(
     tmp_path: Path, kept: Path
 ) -> None:
