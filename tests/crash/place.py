@@ -333,6 +333,10 @@ rhythm: {{lease_term: 3s, poll: 1s, reconcile: 2s, round: 1s, review: 1s}}
         assert self.most_at_once() <= WANTED, f"{where}: over the budget"
         assert not given_up or self.knows is not Knows.TAGS, where
 
+    def epoch(self) -> int:
+        """Return the newest lease epoch."""
+        return max((one.epoch for one in self.client.leases()), default=0)
+
     def holder(self) -> str:
         return next((one.holder for one in self.client.leases() if one.state == "held"), "")
 

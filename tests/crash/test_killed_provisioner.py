@@ -30,15 +30,17 @@ def test_killed_at_random_moments_every_machine_is_owned_returned_or_reported(
     moments = random.Random(f"kills of {knows}")
     with place_with(tmp_path, knows) as place:
         with Cluster(place.client) as cluster:
-            child = place.start("p1", "home-0")
+            child, before = place.start("p1", "home-0"), 0
             for number in range(1 + KILLS // len(Knows)):
                 # Every fourth lives long enough for two listings to agree: what was lost is found, and there is room for new asks.
                 longest = 9.0 if number % 4 == 3 else 2.5
                 time.sleep(moments.uniform(0.3, longest))  # the moment of the kill
                 child.signal(signal.SIGKILL)
                 child.wait()
+                before = place.epoch()
                 home = "home-0" if number % 2 else f"home-{number}"
                 child = place.start("p1", home)
+            place.until("the last one to act", lambda: place.epoch() > before)
             done = cluster.rounds
             place.until("another round after the last kill", lambda: cluster.rounds > done)
             cluster.wants = False
