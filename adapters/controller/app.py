@@ -99,7 +99,7 @@ class ControllerApp:
         )
 
     def end_streams(self) -> None:
-        """Tell those who follow that this is the end; from any thread, and from a signal handler."""
+        """Tell those who follow that this is the end; from any thread."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self.stopping.set)

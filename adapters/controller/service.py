@@ -9,7 +9,7 @@ import ssl
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread, current_thread, main_thread
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from xce.adapters.controller.metrics import Metrics
 from xce.adapters.controller.reload import apply, changes_between
 from xce.adapters.controller.turn import Turn, name_of
 from xce.adapters.settings.load import bytes_of, read_model
+from xce.adapters.signals import Signals
 from xce.adapters.store.open import open_log
 from xce.domain.alerts.alert import AlertKind
 from xce.domain.engine.commands import DeclareShared
@@ -109,10 +110,10 @@ class _Server(uvicorn.Server):
     """A server that tells its streams to end as soon as it is told to stop."""
 
     def __init__(
-        self, config: uvicorn.Config, stop: Callable[[], None], started: Callable[[], None]
+        self, config: uvicorn.Config, note: Callable[[int], None], started: Callable[[], None]
     ) -> None:
         super().__init__(config)
-        self._stop = stop
+        self._note = note
         self._told_started = started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -122,10 +123,9 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came: stop, and go on to close the log. The library would raise it again and end the process before that."""
-        _LOG.info("stopping", signal=sig)
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
-        self._stop()
+        self._note(sig)
 
 
 class ControllerService:
@@ -153,6 +153,7 @@ class ControllerService:
         self._app: ControllerApp | None = None
         self._turn: Turn | None = None
         self._told_to_stop = False
+        self._signals: Signals | None = None
 
     @property
     def live(self) -> LiveController:
@@ -178,8 +179,10 @@ class ControllerService:
             XceError: the log cannot be opened or owned, or the address is taken.
         """
         config = self.config
-        if self._source is not None and current_thread() is main_thread():
-            signal.signal(signal.SIGHUP, self._hang_up)
+        if current_thread() is main_thread():
+            self._signals = Signals(self._on_signal)
+            if self._source is not None:
+                self._signals.on(signal.SIGHUP)
         metrics = self._metrics
         # First: who cannot be reached must not become the primary.
         with _bound(config) as listener, open_log(config.log) as log:
@@ -227,9 +230,16 @@ class ControllerService:
         self.config = new
         return changes
 
-    def _hang_up(self, number: int, frame: FrameType | None) -> None:
-        """Read the configuration anew, outside the signal's handler."""
-        Thread(target=self._reload, name="xce-reload", daemon=True).start()
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            self._reload()
+            return
+        _LOG.info("stopping", signal=number)
+        self._end_streams()
+
+    def _note(self, number: int) -> None:
+        if self._signals is not None:  # a server in a thread hears of none
+            self._signals.note(number)
 
     def _reload(self) -> None:
         assert self._source is not None, "the signal is handled only then"
@@ -298,7 +308,7 @@ class ControllerService:
                 position=turn.position,
             )
 
-        self._server = server = _Server(uvicorn_config, self._end_streams, say_so)
+        self._server = server = _Server(uvicorn_config, self._note, say_so)
         server.should_exit = self._told_to_stop  # it may have been while there was none
         server.run([listener])
 

@@ -29,6 +29,7 @@ from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.provisioner.worker import Worker
 from xce.adapters.recordings import RecordingFile, free_name
 from xce.adapters.settings.load import bytes_of, read_model
+from xce.adapters.signals import Signals
 from xce.domain.engine.commands import ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.provisioner import Provisioner
 from xce.domain.errors import InputError, XceError
@@ -339,8 +340,7 @@ class ProvisionerService:
 
     def stop_on_signals(self) -> None:
         """Stop on SIGTERM and SIGINT; for the main thread."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, frame: self._on_signal(number))
+        Signals(self._on_signal).on(signal.SIGTERM, signal.SIGINT)
 
     def _on_signal(self, number: int) -> None:
         _LOG.info("stopping", signal=number)

@@ -17,6 +17,7 @@ from xce.adapters.schedulers.driver import LiveScheduler
 from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
 from xce.adapters.schedulers.watched import WatchedFiles, require_folder
 from xce.adapters.settings.load import bytes_of, read_model
+from xce.adapters.signals import Signals
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.scheduler_config import ControllerAccess, SchedulerConfig, problems
 from xce.domain.ports import SchedulerSource
@@ -181,8 +182,7 @@ class SchedulerService:
         """
         clock = SystemClock()
         if signals:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda _number, _frame: self.stop())
+            Signals(lambda _: self.stop()).on(signal.SIGTERM, signal.SIGINT)
         with (
             client_of(self._config.controller) as client,
             self._recording(client, clock) as recorder,
