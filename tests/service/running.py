@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx
 import structlog
@@ -66,13 +66,18 @@ def config_of(folder: Path, **changes: Any) -> ControllerConfig:
     return ControllerConfig.model_validate(document | changes)
 
 
+#: How log lines are made while nobody has said how: tests are collected before any does.
+_UNSAID: Final = structlog.get_config()["processors"]
+
+
 @contextmanager
 def logs_apart() -> Generator[None]:
     """Have what a service in this process logs go to the real stderr, and not among what a command under test prints.
 
-    A test that has said how to log is left alone.
+    A test that has set logging up as a daemon does is left alone.
     """
-    if structlog.is_configured():
+    before = structlog.get_config() if structlog.is_configured() else None
+    if before is not None and before["processors"] != _UNSAID:
         yield
         return
     structlog.configure(
@@ -82,7 +87,10 @@ def logs_apart() -> Generator[None]:
     try:
         yield
     finally:
-        structlog.reset_defaults()
+        if before is None:
+            structlog.reset_defaults()
+        else:
+            structlog.configure(**before)
 
 
 @contextmanager
