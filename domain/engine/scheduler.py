@@ -446,18 +446,25 @@ def departed(view: Snapshot, supply: Supply) -> list[str]:
 
 
 def _expected(supply: Supply) -> tuple[ExpectedHost, ...]:
-    named = {host.id: host.expected_name for host in supply.catalog.in_flight.hosts}
+    in_flight = {host.id: host for host in supply.catalog.in_flight.hosts}
     templates = {template.id: template for template in supply.catalog.templates}
-    return tuple(
-        ExpectedHost(
-            instance=entry.id,
-            machine=entry.machine,
-            name=named.get(entry.id),
-            template=entry.template,
-            since=entry.granted_at,
-            attributes=dict(templates[entry.template].attributes),
-            provides=dict(templates[entry.template].provides),
-        )
-        for entry in supply.inventory.instances
-        if entry.state is InstanceState.STARTING and entry.template in templates
-    )
+    found: list[ExpectedHost] = []
+    for entry in supply.inventory.instances:
+        if entry.state is not InstanceState.STARTING:
+            continue
+        host = in_flight.get(entry.id)
+        # A template that is offered at several prices has a line of the catalog for each.
+        template = templates.get(entry.template if host is None else host.template)
+        if template is not None:
+            found.append(
+                ExpectedHost(
+                    instance=entry.id,
+                    machine=entry.machine,
+                    name=None if host is None else host.expected_name,
+                    template=entry.template,
+                    since=entry.granted_at,
+                    attributes=dict(template.attributes),
+                    provides=dict(template.provides),
+                )
+            )
+    return tuple(found)

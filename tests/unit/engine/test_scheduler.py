@@ -286,3 +286,19 @@ def test_hosts_on_their_way_are_announced_with_what_their_template_promises() ->
     (one,) = orders(view(), known, SessionResult(position=7), []).expected
 
     assert (one.instance, one.name, one.provides, one.since) == ("cloud/m1", "n1", {"slots": 4}, AT)
+
+
+def test_hosts_of_a_template_that_two_providers_offer_at_two_prices_are_announced_too() -> None:
+    lines = {
+        "templates": [
+            {"id": "c4@0.17", "provides": {"slots": 4}},
+            {"id": "c4@0.5", "provides": {"slots": 8}},
+        ],
+        "in_flight": {"hosts": [{"id": "cloud/m1", "template": "c4@0.5", "expected_name": "n1"}]},
+    }
+    known = supply(instance("m1", "starting", price_per_hour="0.5"), catalog=lines)
+
+    (one,) = orders(view(), known, SessionResult(position=7), []).expected
+
+    assert (one.instance, one.name, one.template) == ("cloud/m1", "n1", "c4")
+    assert one.provides == {"slots": 8}
