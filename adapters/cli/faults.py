@@ -1,7 +1,7 @@
 """``xce sim faults``: failure by the seed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
@@ -44,6 +44,8 @@ def command(
     """Run the daemons under seeded failures in virtual time, and look at every promise after every event."""
     if only is not None and runs > 1:
         raise typer.BadParameter("names faults of one run; --runs asks for several")
+    if only is not None and file is not None:
+        raise typer.BadParameter("names faults of one run; --file keeps those of a campaign")
     try:
         from xce.adapters.faults.campaign import (
             Campaign,
@@ -60,7 +62,9 @@ def command(
         ) from None
     with quiet():
         if runs == 1 and file is None:
-            outcome = run_seed(seed, None if only is None else faults_of(only))
+            named = None if only is None else faults_of(only)
+            outcome = run_seed(seed, named)
+            _say_what_did_not_happen(named or (), outcome)
             progress = Progress(
                 1,
                 outcome.events,
@@ -76,6 +80,15 @@ def command(
         _say(progress, small, command_of)
     if progress.failed:
         raise typer.Exit(NO)
+
+
+def _say_what_did_not_happen(named: "Collection[str]", outcome: "Outcome") -> None:
+    missed = [fault for fault in named if fault not in outcome.faults]
+    if missed:
+        terminal.err.print(
+            f"did not happen in the run of seed {outcome.seed}: {', '.join(missed)}",
+            highlight=False, markup=False, soft_wrap=True,
+        )  # fmt: skip
 
 
 def _campaign(campaign: "Campaign", runs: int, processes: int) -> "Progress":
@@ -95,7 +108,7 @@ def _say(
 ) -> None:
     print_line = terminal.out.print
     print_line(
-        f"{progress.runs} runs, {progress.events} events, {progress.faults} faults:"
+        f"{progress.runs:,} {'run' if progress.runs == 1 else 'runs'}, {progress.events:,} events, {progress.faults:,} faults:"
         f" {len(progress.failed)} broke a promise",
         highlight=False,
     )

@@ -101,7 +101,7 @@ def _hear(connection: Connection, one: _Started, told: Told) -> RunOutcome | Fai
         message: object = connection.recv()
     except (EOFError, OSError):
         one.process.join()
-        return Failed(one.run, f"its process ended with {_status(one.process.exitcode)}")
+        return Failed(one.run, f"its process ended with {ended_with(one.process.exitcode)}")
     match message:
         case int():
             told(one.run.key, message)
@@ -112,7 +112,8 @@ def _hear(connection: Connection, one: _Started, told: Told) -> RunOutcome | Fai
             return Failed(one.run, str(message))
 
 
-def _status(code: int | None) -> str:
+def ended_with(code: int | None) -> str:
+    """Return how people read the exit code of a process."""
     if code is not None and code < 0:
         return f"signal {signal.Signals(-code).name}"
     return f"exit code {code}"

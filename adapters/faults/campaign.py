@@ -1,8 +1,9 @@
 """Runs of many seeds, in several processes, that can be taken up again; and what failed, made small and told as one command."""
 
 import json
-from collections.abc import Callable, Collection, Generator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+import os
+import re
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from logging import CRITICAL
@@ -13,12 +14,15 @@ import structlog
 from pydantic import TypeAdapter
 
 from xce.adapters.faults.life import RealLife, supply_of_node
+from xce.adapters.faults.processes import in_processes
+from xce.adapters.files import require_place
 from xce.domain.errors import InputError
 from xce.replay.faults.shrink import shrink
 from xce.replay.faults.world import Outcome, World
 
 #: Seeds that a process takes at once.
 TOGETHER: Final = 50
+_FAULT: Final = re.compile(r"[a-z ]+:[1-9][0-9]*")
 
 
 @contextmanager
@@ -52,8 +56,18 @@ def command_of(outcome: Outcome) -> str:
 
 
 def faults_of(text: str) -> tuple[str, ...]:
-    """Return the faults that ``command_of`` has written."""
-    return tuple(one.replace("-", " ") for one in text.split(",") if one)
+    """Return the faults that ``command_of`` has written.
+
+    Raises:
+        InputError: it has not written that.
+    """
+    faults = tuple(one.strip().replace("-", " ") for one in text.split(",") if one.strip())
+    for fault in faults:
+        if _FAULT.fullmatch(fault) is None:
+            raise InputError.of(
+                "--only", f"{fault!r} names no fault; wanted its kind and number, such as kill:4"
+            )
+    return faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,41 +91,40 @@ class Campaign:
         self._first = first
         self._runs = runs
         self._file = file
-        self._done: dict[int, tuple[int, int]] = {}
+        self._done: dict[int, _Part] = {}
         self._failed: dict[int, Outcome] = {}
+        require_place(file)
         if file is not None and file.exists():
             self._read(file)
 
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        runs = sum(self._size(start) for start in self._done)
-        events = sum(events for events, _ in self._done.values())
-        faults = sum(faults for _, faults in self._done.values())
+        done = self._done.values()
         failed = tuple(self._failed[seed] for seed in sorted(self._failed))
-        return Progress(runs, events, faults, failed)
+        return Progress(
+            sum(part.runs for part in done),
+            sum(part.events for part in done),
+            sum(part.faults for part in done),
+            failed,
+        )
 
     def run(self, processes: int, told: Callable[[Progress], None]) -> Progress:
         """Run what is missing; ``told`` after each part."""
-        starts = range(self._first, self._first + self._runs, TOGETHER)
-        missing = iter([start for start in starts if start not in self._done])
-        with ProcessPoolExecutor(processes, initializer=_silence) as pool:
-            pending: set[Future[_Part]] = set()
-            while True:
-                while len(pending) < 2 * processes:
-                    start = next(missing, None)
-                    if start is None:
-                        break
-                    pending.add(pool.submit(_run_part, start, self._size(start)))
-                if not pending:
-                    return self.progress
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for one in done:
-                    self._take(one.result())
-                told(self.progress)
+        for part in in_processes(_run_part, self._missing(), processes):
+            self._take(part)
+            told(self.progress)
+        return self.progress
 
-    def _size(self, start: int) -> int:
-        return min(TOGETHER, self._first + self._runs - start)
+    def _missing(self) -> Sequence[tuple[int, int]]:
+        """Return where parts begin, and how many seeds they have, of which fewer have been run."""
+        end = self._first + self._runs
+        parts = [(start, min(TOGETHER, end - start)) for start in range(self._first, end, TOGETHER)]
+        return [
+            (start, size)
+            for start, size in parts
+            if start not in self._done or self._done[start].runs < size
+        ]
 
     def _take(self, part: "_Part") -> None:
         self._keep(part)
@@ -121,7 +134,9 @@ class Campaign:
                 file.write(line + "\n")
 
     def _keep(self, part: "_Part") -> None:
-        self._done[part.start] = (part.events, part.faults)
+        known = self._done.get(part.start)
+        if known is None or known.runs < part.runs:
+            self._done[part.start] = part
         for outcome in part.failed:
             self._failed[outcome.seed] = outcome
 
@@ -135,24 +150,31 @@ class Campaign:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
+    """What came of a part; ``runs``: releases that did not say it have nearly always run as many."""
+
     start: int
     events: int
     faults: int
     failed: tuple[Outcome, ...]
+    runs: int = TOGETHER
 
 
 _PARTS: Final = TypeAdapter(_Part)
 
 
-def _silence() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(CRITICAL))
-
-
-def _run_part(start: int, size: int) -> _Part:
-    outcomes = [run_seed(seed) for seed in range(start, start + size)]
+def _run_part(part: tuple[int, int], parent: int) -> _Part:
+    """Run the seeds of a part, in a process of its own; without its parent, end."""
+    start, size = part
+    outcomes: list[Outcome] = []
+    with quiet():
+        for seed in range(start, start + size):
+            if os.getppid() != parent:
+                os._exit(1)
+            outcomes.append(run_seed(seed))
     return _Part(
         start,
         sum(one.events for one in outcomes),
         sum(len(one.faults) for one in outcomes),
         tuple(one for one in outcomes if one.promise is not None),
+        size,
     )

@@ -5,7 +5,11 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,7 +27,8 @@ from xce.adapters.faults.campaign import (
     shrunk,
 )
 from xce.adapters.faults.life import RealLife, supply_of_node
-from xce.domain.errors import InputError
+from xce.adapters.faults.processes import in_processes
+from xce.domain.errors import InputError, PermanentError
 from xce.replay.faults.world import World
 
 SEEDS = int(os.environ.get("XCE_FAULT_SEEDS", "60"))
@@ -143,6 +148,81 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Mon
     assert half.run(1, lambda progress: None) == begun
 
 
+def test_a_campaign_that_is_asked_for_more_runs_runs_those_that_its_last_part_did_not_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "TOGETHER", 4)
+    file = tmp_path / "campaign.jsonl"
+    Campaign(0, 6, file).run(1, lambda progress: None)
+
+    longer = Campaign(0, 8, file)
+
+    assert longer.progress.runs == 6
+    assert longer.run(1, lambda progress: None) == Campaign(0, 8, None).run(
+        1, lambda progress: None
+    )
+    assert Campaign(0, 8, file).progress.runs == 8
+
+
+def test_a_line_of_an_earlier_release_is_a_whole_part(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.jsonl"
+    file.write_text('{"start":0,"events":5,"faults":2,"failed":[]}\n', "utf-8")
+
+    assert Campaign(0, 50, file).run(1, lambda progress: None).runs == 50
+
+
+def test_a_key_press_ends_a_campaign_at_once_and_without_a_word_of_its_processes(
+    tmp_path: Path,
+) -> None:
+    arguments = [sys.executable, "-m", "xce.adapters.cli.entry", "sim", "faults", "--runs", "100000",
+                 "--processes", "2", "--file", str(tmp_path / "campaign.jsonl")]  # fmt: skip
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and len(children.read_text().split()) < 3:  # and a tracker
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate()  # until nobody has these outputs any more
+
+    assert (process.returncode, *said) == (130, "", "xce: interrupted\n")
+
+
+def test_a_process_that_is_killed_ends_its_campaign_and_is_named() -> None:
+    with pytest.raises(PermanentError, match="a process ended with signal SIGKILL before its part"):
+        list(in_processes(_die, [(0, 50)], 1))
+
+
+def _die(part: tuple[int, int], parent: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_campaign_asks_for_a_folder_for_its_file_before_it_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder"):
+        Campaign(0, 50, tmp_path / "none" / "campaign.jsonl")
+
+
+@pytest.mark.parametrize("text", ["kill", "kill:", "kill:0", "kill:x", "kill 3", "4:kill"])
+def test_what_names_no_fault_is_refused(text: str) -> None:
+    told = CliRunner().invoke(app, ["sim", "faults", "--only", text])
+
+    assert isinstance(told.exception, InputError)
+    assert "such as kill:4" in str(told.exception)
+
+
+def test_named_faults_that_do_not_happen_are_told() -> None:
+    only = "no-such-fault:1,late-answer:99999"
+
+    told = CliRunner().invoke(app, ["sim", "faults", "--seed", "5", "--only", only])
+
+    assert told.exit_code == 0
+    assert told.stdout.startswith("1 run, ")
+    assert told.stderr == (
+        "did not happen in the run of seed 5: no such fault:1, late answer:99999\n"
+    )
+
+
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "campaign.jsonl"
     file.write_text('{"start": 0}\n', "utf-8")
@@ -155,3 +235,5 @@ def test_named_faults_are_of_one_run() -> None:
     told = CliRunner().invoke(app, ["sim", "faults", "--runs", "2", "--only", "kill:1"])
 
     assert told.exit_code == 2
+    kept = CliRunner().invoke(app, ["sim", "faults", "--file", "f.jsonl", "--only", "kill:1"])
+    assert kept.exit_code == 2
