@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -24,6 +24,7 @@ from xce.adapters.comparison.on_dask import on_dask
 from xce.adapters.comparison.policies import Policy, read_axis, read_policies
 from xce.adapters.comparison.processes import Failed, in_processes
 from xce.adapters.comparison.runs import Around, Run
+from xce.adapters.report import wording
 from xce.adapters.report.comparison import columns_of, render_comparison
 from xce.adapters.workloads import load_workload
 from xce.domain.errors import InputError, PermanentError
@@ -33,6 +34,9 @@ from xce.replay.compare.best import best_of
 from xce.replay.scenario.work import workload_of
 from xce.replay.workloads.workload import Workload
 from xce.replay.workloads.workload_file import digest_of
+
+#: Reasons why jobs of a run have not ended that a terminal shows; the page has all.
+_REASONS_SHOWN: Final = 5
 
 
 def command(
@@ -89,13 +93,23 @@ def command(
     runs, shaped = plan(policies, workloads or (), jobs)
     outcomes = {run.key: known for run in runs if (known := folder.find(run.key)) is not None}
     missing = [run for run in runs if run.key not in outcomes]
+    if outcomes and not quiet:
+        _note(f"{len(outcomes)} of {len(runs)} runs are in {out} already")
     failures: list[Failed] = []
-    for result in _carried_out(missing, shaped, processes, dask, done=len(outcomes), quiet=quiet):
-        if isinstance(result, Failed):
-            failures.append(result)
-        else:
-            folder.keep(result)
-            outcomes[result.key] = result
+    try:
+        for result in _carried_out(
+            missing, shaped, processes, dask, done=len(outcomes), quiet=quiet
+        ):
+            if isinstance(result, Failed):
+                failures.append(result)
+            else:
+                folder.keep(result)
+                outcomes[result.key] = result
+    except KeyboardInterrupt:
+        _note(
+            f"{len(outcomes)} of {len(runs)} runs are kept in {out}; the same command goes on from there"
+        )
+        raise
     if failures:
         lines = [f"{one.run.policy} on {one.run.workload}: {one.why}" for one in failures]
         raise PermanentError(
@@ -122,10 +136,28 @@ def _render(comparison: Comparison, report: Path) -> None:
     for workload in comparison.workloads:
         _show(comparison, workload)
     for run in comparison.runs:
+        for line in _left_behind(run, comparison):
+            _say(line)
+    for run in comparison.runs:
         for one in run.verdicts:
             if not one.passed:
                 _say(f"NOT  {run.policy}: {one.expectation}; found: {one.found}")
     _say(f"report  {report}   (open it in a browser)")
+
+
+def _left_behind(run: RunOutcome, comparison: Comparison) -> Iterator[str]:
+    """Yield why jobs of a run have not ended."""
+    name = run.policy if len(comparison.workloads) == 1 else f"{run.policy}, {run.workload}"
+    groups = run.report.jobs.not_ended
+    for group in groups[:_REASONS_SHOWN]:
+        jobs = f"{len(group.jobs):,} {'job' if len(group.jobs) == 1 else 'jobs'}"
+        yield f"not ended, {name}: {jobs}: {group.why} ({wording.some(group.jobs)})"
+    if len(groups) > _REASONS_SHOWN:
+        yield f"not ended, {name}: {len(groups) - _REASONS_SHOWN} more reasons, which {REPORT} has"
+
+
+def _note(line: str) -> None:
+    terminal.err.print(Text(visible(line)), highlight=False, soft_wrap=True)
 
 
 def _say(line: str) -> None:

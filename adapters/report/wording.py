@@ -1,9 +1,11 @@
 """Numbers as people read them. Everything here loses precision; the exact figures are in the JSON."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
+
+from xce.domain.values import write_duration
 
 _MINUTE: Final = 60
 _HOUR: Final = 3600
@@ -47,17 +49,15 @@ def percent(value: Decimal | None) -> str:
 
 
 def span(seconds: int | Decimal | None) -> str:
-    """Return a length of time in its two largest units."""
+    """Return a length of time as everywhere else, rounded so that no more than two units say it."""
     if seconds is None:
         return NOTHING
     whole = round(seconds)
-    if whole < 2 * _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    for above, unit in ((_DAY, _HOUR), (_HOUR, _MINUTE)):
+        rounded = (whole + unit // 2) // unit * unit
+        if whole >= above:
+            return write_duration(timedelta(seconds=rounded))
+    return write_duration(timedelta(seconds=whole))
 
 
 def time(at: datetime | None) -> str:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +78,47 @@ def test_what_is_there_is_not_run_again_and_a_broken_file_is(
     kept.write_text(json.dumps(mark), encoding="utf-8")
     broken.write_text(broken.read_text(encoding="utf-8")[:1000], encoding="utf-8")
 
-    again = Comparison.from_json(compare(out, "--json").stdout)
+    done = compare(out, "--json")
 
+    again = Comparison.from_json(done.stdout)
+    assert done.stderr == f"1 of 2 runs are in {out} already\n"
     sources = [run.report.source for run in again.runs]
     assert sorted(sources) == ["kept from before", "small.swf"]
     whole = Comparison.from_json(finished[1])
     assert [run.figures for run in again.runs] == [run.figures for run in whole.runs]
+
+
+def test_jobs_that_have_not_ended_are_told_with_their_reasons(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    site.write_text("cluster:\n  hosts:\n    - {name: h1, total: {slots: 4}}\n", "utf-8")
+    rules = ("--vary", "workload.memory.use=false")
+
+    done = xce("sim", "compare", str(site), "--workload", str(TRACE), *rules, "--jobs", "2",
+               "--out", str(tmp_path / "out"), "--processes", "1")  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("not ended, ")]
+    assert line.startswith("not ended, use=false: 1 job: impossible: ")
+    assert line.endswith(" (2)")
+
+
+def test_a_comparison_that_is_interrupted_says_how_it_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = [sys.executable, "-m", "xce.adapters.cli.main", "sim", "compare", SMALL, "--workload", str(TRACE),
+                 "--vary", "driver.seed=1,2,3", "--out", str(out), "--processes", "1", "--quiet"]  # fmt: skip
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not _children(process.pid):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+
+    assert process.returncode == 130
+    assert said.endswith(
+        f" of 3 runs are kept in {out}; the same command goes on from there\nxce: interrupted\n"
+    )
 
 
 def runs_of(jobs: int) -> tuple[list[Run], dict[str, Any]]:

@@ -10,10 +10,10 @@ from xce.adapters.report import wording
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (119, "119 s"), (120, "2 min"), (3599, "59 min"), (3600, "1 h 0 min"), (86_399, "23 h 59 min"),
-     (90_000, "1 d 1 h"), (Decimal("180.0"), "3 min"), (None, wording.NOTHING)],
+    [(0, "0s"), (119, "1m59s"), (120, "2m"), (470, "7m50s"), (3599, "59m59s"), (3600, "1h"), (4600, "1h17m"),
+     (86_399, "1d"), (90_000, "1d1h"), (90_000 + 1800, "1d2h"), (Decimal("179.6"), "3m"), (None, wording.NOTHING)],
 )  # fmt: skip
-def test_a_length_of_time_is_in_its_two_largest_units(
+def test_a_length_of_time_is_said_in_two_units_at_most_and_rounded(
     seconds: int | Decimal | None, text: str
 ) -> None:
     assert wording.span(seconds) == text
