@@ -34,7 +34,8 @@ def document_of(projections: Projections, now: datetime | None) -> Document:
         "totals": {total.name: _total(total) for total in projections.totals.all()},
         "inventory": _inventory(projections),
         "catalog": {} if now is None else _catalog(projections, now),
-        "spending": {} if now is None else _spending(projections, now),
+        "spending": {} if now is None else _spending(projections, now, owned=True),
+        "spending_on_orphans": {} if now is None else _spending(projections, now, owned=False),
         "leases": {row.provider: _lease(row) for row in projections.leases.rows()},
         "drains": {row.host: _plain(row, "host") for row in projections.drains.rows()},
         "orphans": {
@@ -78,11 +79,12 @@ def _catalog(projections: Projections, now: datetime) -> Document:
     }
 
 
-def _spending(projections: Projections, now: datetime) -> Document:
+def _spending(projections: Projections, now: datetime, *, owned: bool) -> Document:
     spending: Document = {}
     for line in projections.spending.lines(now):
-        kinds = spending.setdefault(line.provider, {})
-        kinds.setdefault(line.kind.value, {})[line.item] = _line(line)
+        if line.owned is owned:
+            kinds = spending.setdefault(line.provider, {})
+            kinds.setdefault(line.kind.value, {})[line.item or "unknown"] = _line(line)
     return spending
 
 

@@ -429,6 +429,7 @@ class LiveInventory(Projection):
             tag=event.tag,
             price=event.price_per_hour,
             project=event.project,
+            since=event.costs_since,
         )
         self._unowned[event.originator_id] = row
         if row.is_an_ask and row.tag is not None:

@@ -13,7 +13,7 @@ from xce.domain.policy.billing import due
 from xce.projections.kept import Pairs
 
 #: Provider, kind, template or resource, and project.
-Account = tuple[str, Kind, str, str | None]
+Account = tuple[str, Kind, str | None, str | None]
 
 _SECOND: Final = timedelta(seconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

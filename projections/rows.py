@@ -144,6 +144,7 @@ class UnownedRow:
         id: ours: the provider and its id of the thing.
         tag: the request that made it, or may have.
         amount: hosts or units that it may be; of an ask less and less, as what it has done is found out.
+        since: since when it costs; None: an ask.
     """
 
     id: str
@@ -154,6 +155,7 @@ class UnownedRow:
     tag: str | None
     price: Decimal | None
     project: str | None
+    since: datetime | None = None
 
     @property
     def is_an_ask(self) -> bool:
@@ -173,6 +175,7 @@ class UnownedRow:
             request=self.tag,
             price_per_hour=self.price,
             project=self.project,
+            since=self.since,
         )
 
 

@@ -1,7 +1,9 @@
 """What everything cost so far, and what it costs per hour now.
 
 A host costs from its grant to its confirmed end, a unit from its grant until the lender has it back; in the units its provider
-bills. An unknown price is not zero: what has none is counted beside the cost. By day and month it counts when it falls due: each
+bills. What nobody owns costs as well, from when its provider says that it began (else from when it was first seen) until it is gone or
+a record owns it; if a person says that it is none of ours, it has cost us nothing. Its item and price are what it counts as
+(``domain/policy/unaccounted.py``). An unknown price is not zero: what has none is counted beside the cost. By day and month it counts when it falls due: each
 paid unit when it begins.
 """
 
@@ -18,8 +20,10 @@ from xce.domain.formats.periods import Period, Spent, SpentLine
 from xce.domain.formats.provider import Billing, Kind
 from xce.domain.policy import money
 from xce.domain.policy.billing import billed
+from xce.domain.policy.unaccounted import counts_as, stated_prices
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.provider import Provider
 from xce.domain.values import LONGEST, natural_key
 from xce.projections.kept import Keeper, Pairs
@@ -29,7 +33,8 @@ from xce.projections.projection import Projection, State
 _SECOND: Final = timedelta(seconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_Key = tuple[str, Kind, str]
+#: Provider, kind, template or resource, and whether a record of ours owns it.
+_Key = tuple[str, Kind, str | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class SpendingLine:
     """What one provider's template or resource cost.
 
     Attributes:
+        item: None: unknown, of something that nobody owns and whose provider offers none.
         live: hosts or units that cost now.
         ended: hosts or units that have ended.
         used: host or unit time, up to now.
@@ -44,11 +50,12 @@ class SpendingLine:
         cost: of all that has a known price; in the controller's currency, to the millionth.
         per_hour: what the live part with a known price costs.
         unpriced: hosts or units, live or ended, of unknown price.
+        owned: whether records of ours own them; else nobody does.
     """
 
     provider: str
     kind: Kind
-    item: str
+    item: str | None
     live: int
     ended: int
     used: timedelta
@@ -56,6 +63,7 @@ class SpendingLine:
     cost: Decimal
     per_hour: Decimal
     unpriced: int
+    owned: bool = True
 
 
 @dataclass(slots=True)
@@ -84,7 +92,7 @@ class _Live:
     @property
     def account(self) -> Account:
         """Whom it counts for."""
-        return (*self.key, self.project)
+        return (*self.key[:3], self.project)
 
     def use(self, amount: int, until: datetime | None) -> Use:
         """Return the use of a part of it."""
@@ -96,6 +104,7 @@ class _Kept:
     ended: Pairs[_Key, _Ended]
     live: dict[str, _Live]
     billing: dict[str, Billing]
+    stated: Pairs[tuple[str, Kind], dict[str, Decimal | None]]
     ledger: Ledger
 
 
@@ -110,6 +119,8 @@ class Spending(Projection):
         self._ended: dict[_Key, _Ended] = {}
         self._live: dict[str, _Live] = {}
         self._billing: dict[str, Billing] = {}
+        #: What providers offer of each kind, with the price of each; of prices, what is said now.
+        self._stated: dict[tuple[str, Kind], dict[str, Decimal | None]] = {}
         self._ledger = Ledger()
         self._on(Provider.Described, self._described)
         self._on(Instance.Granted, self._instance_granted)
@@ -121,17 +132,25 @@ class Spending(Projection):
         self._on(Grant.ReturnRefused, self._return_refused)
         self._on(Grant.PartLost, self._part_lost)
         self._on(Grant.Lost, self._all_ended)
+        self._on(Orphan.Found, self._orphan_found)
+        self._on(Orphan.Adopted, self._orphan_ended)
+        self._on(Orphan.Vanished, self._orphan_ended)
+        self._on(Orphan.Dismissed, self._orphan_dismissed)
 
     # -------------------------------------------------------------------- views
     def lines(self, now: datetime) -> tuple[SpendingLine, ...]:
-        """Return what each provider's templates and resources cost up to ``now``, by provider and name."""
+        """Return what each provider's templates and resources cost up to ``now``, by provider and name; what nobody owns of each by itself."""
         live: dict[_Key, list[_Live]] = {}
         for part in self._live.values():
             live.setdefault(part.key, []).append(part)
         keys = sorted(
-            self._ended, key=lambda key: (natural_key(key[0]), key[1], natural_key(key[2]))
+            self._ended.keys() | live.keys(),
+            key=lambda key: (natural_key(key[0]), key[1], natural_key(key[2] or ""), not key[3]),
         )
-        return tuple(_line(key, self._ended[key], live.get(key, []), now) for key in keys)
+        nothing = _Ended()
+        return tuple(
+            _line(key, self._ended.get(key, nothing), live.get(key, []), now) for key in keys
+        )
 
     def cost_at(self, now: datetime, provider: str | None = None) -> Decimal:
         """Return what all lines, or those of one provider, cost up to ``now``: the exact sum of the lines."""
@@ -202,6 +221,7 @@ class Spending(Projection):
                 for name, row in self._live.items()
             },
             "billing": dict(self._billing),
+            "stated": {key: dict(prices) for key, prices in self._stated.items()},
             "quarters": {account: dict(rows) for account, rows in self._ledger.quarters.items()},
             "days": {account: dict(rows) for account, rows in self._ledger.days.items()},
             "exact": {"from": self._ledger.exact_from},
@@ -209,7 +229,9 @@ class Spending(Projection):
 
     def keep(self) -> bytes:
         """Return all that was folded as JSON, for ``resume``."""
-        return _KEEPER.dump(_Kept(self._ended, self._live, self._billing, self._ledger))
+        return _KEEPER.dump(
+            _Kept(self._ended, self._live, self._billing, self._stated, self._ledger)
+        )
 
     def resume(self, kept: bytes) -> None:
         """Stand where ``keep`` was called."""
@@ -217,29 +239,30 @@ class Spending(Projection):
         self._ended = parts.ended
         self._live = parts.live
         self._billing = parts.billing
+        self._stated = parts.stated
         self._ledger = parts.ledger
 
     # -------------------------------------------------------------------- folds
     def _described(self, event: Provider.Described, position: int) -> None:
-        self._billing[event.description.name] = event.description.billing
+        provider = event.description
+        self._billing[provider.name] = provider.billing
+        for kind in Kind:
+            self._stated[provider.name, kind] = stated_prices(provider, kind)
 
     def _instance_granted(self, event: Instance.Granted, position: int) -> None:
-        key = (event.provider, Kind.HOST, event.template)
+        key = (event.provider, Kind.HOST, event.template, True)
         self._start(event, key, 1, event.billing)
 
     def _grant_granted(self, event: Grant.Granted, position: int) -> None:
-        key = (event.provider, Kind.COUNTABLE, event.resource)
+        key = (event.provider, Kind.COUNTABLE, event.resource, True)
         billing = self._billing.get(event.provider) or Billing()
         self._start(event, key, event.amount, billing)
 
     def _start(
         self, event: Instance.Granted | Grant.Granted, key: _Key, amount: int, billing: Billing
     ) -> None:
-        self._ended.setdefault(key, _Ended())
-        price = event.price_per_hour
-        millionths = None if price is None else int(price.scaleb(6))
         self._live[event.originator_id] = _Live(
-            key, amount, millionths, event.timestamp, billing, event.project
+            key, amount, _millionths(event.price_per_hour), event.timestamp, billing, event.project
         )
 
     def _return_started(self, event: Grant.ReturnStarted, position: int) -> None:
@@ -260,11 +283,33 @@ class Spending(Projection):
         self._end(event, part, part.amount)
 
     def _end(self, event: DomainEvent, part: _Live, amount: int) -> None:
-        _add(self._ended[part.key], part, amount, event.timestamp)
+        _add(self._ended.setdefault(part.key, _Ended()), part, amount, event.timestamp)
         self._ledger.enter(part.account, part.use(amount, event.timestamp))
         part.amount -= amount
         if not part.amount:
             del self._live[event.originator_id]
+
+    def _orphan_found(self, event: Orphan.Found, position: int) -> None:
+        since = event.costs_since
+        if since is None or not event.amount:
+            return
+        stated = self._stated.get((event.provider, event.of), {})
+        item, price = counts_as(event.item, event.price_per_hour, stated)
+        self._live[event.originator_id] = _Live(
+            (event.provider, event.of, item, False),
+            event.amount,
+            _millionths(price),
+            since,
+            self._billing.get(event.provider) or Billing(),
+            event.project,
+        )
+
+    def _orphan_ended(self, event: Orphan.Adopted | Orphan.Vanished, position: int) -> None:
+        if event.originator_id in self._live:
+            self._all_ended(event, position)
+
+    def _orphan_dismissed(self, event: Orphan.Dismissed, position: int) -> None:
+        self._live.pop(event.originator_id, None)
 
 
 def _add(row: _Ended, part: _Live, amount: int, until: datetime) -> None:
@@ -303,13 +348,14 @@ def _line(key: _Key, ended: _Ended, live: list[_Live], now: datetime) -> Spendin
         cost=money.millionths(_rounded(row.cost, 3600)),
         per_hour=money.millionths(per_hour),
         unpriced=row.unpriced,
+        owned=key[3],
     )
 
 
 def _lines(found: Mapping[Account, Paid]) -> tuple[SpentLine, ...]:
     accounts = sorted(
         (account for account, paid in found.items() if paid.cost or paid.unpriced),
-        key=lambda account: (*map(natural_key, account[:3]), natural_key(account[3] or "")),
+        key=lambda account: tuple(natural_key(part or "") for part in account),
     )
     return tuple(
         SpentLine(
@@ -322,6 +368,10 @@ def _lines(found: Mapping[Account, Paid]) -> tuple[SpentLine, ...]:
         )
         for account in accounts
     )
+
+
+def _millionths(price: Decimal | None) -> int | None:
+    return None if price is None else int(price.scaleb(6))
 
 
 def _noon(at: datetime, zone: str) -> datetime:

@@ -307,6 +307,7 @@ def _show_moment(log: str, moment: Moment, end: int) -> None:
     _show("AGGREGATES STATE NUMBER", _states(moment.states))
     _show("HELD OR ASKED|ID|PROVIDER|OF|STATE|PER HOUR", _held(views["inventory"]))
     _show("SPENDING KIND OF LIVE ENDED COST PER-HOUR", _costs(views["spending"]))
+    _show("ORPHANS KIND OF LIVE ENDED COST PER-HOUR", _costs(views["spending_on_orphans"]))
 
 
 def _show(headings: str, rows: Sequence[tuple[str, ...]]) -> None:

@@ -141,6 +141,7 @@ def cost_line(line: SpendingLine) -> CostLine:
         cost=money.at_most(line.cost),
         per_hour=money.at_most(line.per_hour),
         unpriced=min(line.unpriced, _COUNT_MOST),
+        owned=line.owned,
     )
 
 
@@ -164,6 +165,7 @@ async def costs(call: Call) -> Reply:
                     amount=one.amount,
                     price_per_hour=one.price,
                     project=one.project,
+                    since=one.since,
                 )
                 for one in views.projections.catalog.unaccounted()
             ),

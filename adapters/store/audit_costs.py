@@ -1,4 +1,4 @@
-"""The table ``spending``: what each host and each part of a grant costs, from its grant until the provider has it back."""
+"""The table ``spending``: what each host and each part of a grant costs, from its grant until the provider has it back; and orphans."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -23,20 +23,21 @@ class Costs:
         self,
         of: str,
         *,
-        request: str,
+        request: str | None,
         provider: str,
         kind: str,
-        item: str,
+        item: str | None,
         amount: int,
         price: Decimal | None,
         billing: Billing,
         at: str,
         position: int,
+        part: int = 0,
     ) -> None:
-        """Something was granted."""
+        """Something was granted, or found."""
         row: Values = {
             "of": of,
-            "part": 0,
+            "part": part,
             "request": request,
             "provider": provider,
             "kind": kind,
@@ -62,6 +63,14 @@ class Costs:
             return
         row |= {"until": at, "position": position}
         self._table.touch(priced(self._live.pop(of), at))
+
+    def end_orphan(self, of: str, *, at: str, position: int, ours: bool = True) -> None:
+        """An orphan has ended, if it is one that costs; it has cost nothing where it is none of ours."""
+        row = self._live.get(of)
+        if row is not None:
+            self.end(of, amount=None, at=at, position=position)
+            if not ours:
+                self._table.touch(priced(row | {"amount": 0}, at))
 
     def bring_up_to(self, at: str) -> None:
         """Say what all that lives has cost by now."""

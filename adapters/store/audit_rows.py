@@ -29,7 +29,7 @@ class AuditRows:
         standing = StandingRows(self._tables)
         supply = SupplyRows(self._tables, standing)
         self._costs = supply.costs
-        reasons = ReasonRows(self._tables)
+        reasons = ReasonRows(self._tables, standing, supply.costs)
         self._handlers = standing.handlers | supply.handlers | reasons.handlers
         self._unwritten = 0
         self._at: str | None = None

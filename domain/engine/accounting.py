@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -51,11 +51,19 @@ class Passed:
 
     Attributes:
         why: for people, why it was.
-        unowned: what no record owns, by the name to report it under: how much it is, and for people what.
+        unowned: what no record owns, by the name to report it under.
     """
 
     why: list[str] = field(default_factory=list[str])
-    unowned: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    unowned: dict[str, "Unowned"] = field(default_factory=dict[str, "Unowned"])
+
+
+class Unowned(NamedTuple):
+    """How much of something no record owns, what it is for people, and since when it is there (None: its provider does not say)."""
+
+    amount: int
+    why: str
+    since: datetime | None = None
 
 
 def record_status(
@@ -93,7 +101,7 @@ def record_status(
                 continue
             if machine.machine in request.instance_of:
                 continue
-            name = _name_for(request, machine.machine, record_of, passed)
+            name = _name_for(request, machine, record_of, passed)
             if name is not None:
                 yield from _record_machine(
                     request, machine, name, billing=billing, at=at, by=by, epoch=epoch
@@ -114,14 +122,15 @@ def record_status(
 
 def _name_for(
     request: Request,
-    machine: str,
+    report: MachineReport,
     record_of: Callable[[str], Instance | Grant | None],
     passed: Passed,
 ) -> str | None:
     """Return our name for a machine that a request brought; None: it is passed over."""
+    machine, since = report.machine, report.launched_at
     name = f"{request.provider}/{machine}"
     if not (is_name(machine) and is_name(name)):
-        _pass_over_unreadable(request, machine, 1, "machine", passed)
+        _pass_over_unreadable(request, machine, Unowned(1, "machine", since), passed)
         return None
     earlier = record_of(name)
     if earlier is None:
@@ -131,7 +140,8 @@ def _name_for(
         return again
     passed.why.append(f"{machine} was brought by another request")
     if earlier.state in GONE:
-        passed.unowned[machine] = (1, f"request {request.name} brought it, and an earlier one too")
+        why = f"request {request.name} brought it, and an earlier one too"
+        passed.unowned[machine] = Unowned(1, why, since)
     return None
 
 
@@ -144,8 +154,8 @@ def _is_new_grant(
     """Return whether a grant can be recorded as brought by this request; else say why not."""
     name = f"{request.provider}/{grant.grant}"
     if not (is_name(grant.grant) and is_name(name)):
-        what = f"grant of {grant.amount}"
-        _pass_over_unreadable(request, grant.grant, grant.amount, what, passed)
+        what = Unowned(grant.amount, f"grant of {grant.amount}")
+        _pass_over_unreadable(request, grant.grant, what, passed)
         return False
     earlier = record_of(name)
     if earlier is None:
@@ -156,17 +166,15 @@ def _is_new_grant(
             f"request {request.name} brought {grant.amount} of {grant.resource} as a grant that is over:"
             " it cannot be booked a second time"
         )
-        passed.unowned[grant.grant] = (grant.amount, why)
+        passed.unowned[grant.grant] = Unowned(grant.amount, why)
     return False
 
 
-def _pass_over_unreadable(
-    request: Request, theirs: str, amount: int, what: str, passed: Passed
-) -> None:
+def _pass_over_unreadable(request: Request, theirs: str, what: Unowned, passed: Passed) -> None:
     shown = f"an id that cannot be recorded: {theirs[:80]!r}"
     passed.why.append(shown)
-    why = f"request {request.name} brought a {what} under {shown}"
-    passed.unowned[stand_in(theirs)] = (amount, why)
+    why = f"request {request.name} brought a {what.why} under {shown}"
+    passed.unowned[stand_in(theirs)] = what._replace(why=why)
 
 
 def stand_in(theirs: str) -> str:

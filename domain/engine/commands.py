@@ -346,7 +346,10 @@ class LoseGrant:
 # --------------------------------------------------------- orphans and decisions
 @dataclass(frozen=True, slots=True)
 class ReportOrphan:
-    """A reconciliation found something that no live record owns, or that the provider does not know."""
+    """A reconciliation found something that no live record owns, or that the provider does not know.
+
+    ``since``: since when it is there, as its provider says, else since it was seen first; None: not known.
+    """
 
     provider: Name
     theirs: Name
@@ -356,6 +359,7 @@ class ReportOrphan:
     of: Kind = Kind.HOST
     item: Name | None = None
     amount: Count = 1
+    since: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from xce.domain.engine import alerting, drains, handling, site
+from xce.domain.engine import alerting, drains, handling, orphans, site
 from xce.domain.engine import commands as c
 from xce.domain.engine import site_commands as s
 from xce.domain.engine.authorisation import require_command
@@ -316,7 +316,7 @@ class Controller:
                 c.ReportOrphan() | c.AdoptOrphan() | c.DismissOrphan() | c.ReturnOrphan()
                 | c.RefuseOrphanReturn() | c.CloseOrphan()
             ):  # fmt: skip
-                handling.orphan(space, command, stamp)
+                orphans.handle(space, command, at=stamp.at, by=stamp.by)
         return None
 
     # ------------------------------------------------------------------ leases

@@ -3,18 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from xce.domain.engine import accounting
+from xce.domain.engine import accounting, orphans
 from xce.domain.engine.commands import (
     AcceptGrantReturn,
     AcceptRequest,
     AcceptReturn,
-    AdoptOrphan,
-    CloseOrphan,
     ConfirmGrantReturn,
     ConfirmReturn,
     DeclareShared,
     DescribeProvider,
-    DismissOrphan,
     ExtendGrant,
     GiveUpRequest,
     LoseGrant,
@@ -30,13 +27,11 @@ from xce.domain.engine.commands import (
     RecordJoin,
     RecordStatus,
     RefuseGrantReturn,
-    RefuseOrphanReturn,
     RefuseRequest,
     RefuseReturn,
     Reopen,
     ReportOrphan,
     ResumeProvider,
-    ReturnOrphan,
     SetOwned,
     SettleRequest,
     StartDrain,
@@ -52,7 +47,7 @@ from xce.domain.provisioning.decision import Decision
 from xce.domain.provisioning.evidence import Evidence
 from xce.domain.provisioning.grant import LIVE, Grant
 from xce.domain.provisioning.instance import Instance, InstanceState
-from xce.domain.provisioning.orphan import Orphan, OrphanKind, What
+from xce.domain.provisioning.orphan import OrphanKind
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -76,9 +71,6 @@ GrantCommand = (
 )
 ProviderCommand = DescribeProvider | PauseProvider | ResumeProvider
 SharedCommand = DeclareShared | SetOwned
-OrphanCommand = (
-    ReportOrphan | AdoptOrphan | DismissOrphan | ReturnOrphan | RefuseOrphanReturn | CloseOrphan
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,18 +229,20 @@ def _record_status(
         epoch=epoch,
     ):
         space.add(new)
-    for theirs, (amount, why) in passed.unowned.items():
+        orphans.own(space, new, at=stamp.at, by=stamp.by, epoch=epoch)
+    for theirs, one in passed.unowned.items():
         found = ReportOrphan(
             known.provider,
             theirs,
             OrphanKind.UNKNOWN_TO_US,
             known.name,
-            cut(why),
+            cut(one.why),
             of=known.kind,
             item=known.item,
-            amount=amount,
+            amount=one.amount,
+            since=one.since,
         )
-        orphan(space, found, stamp)
+        orphans.handle(space, found, at=stamp.at, by=stamp.by)
 
 
 # ----------------------------------------------------------------- instances
@@ -390,61 +384,7 @@ def resource_of(space: Workspace, command: GrantCommand) -> str:
     return space.get(Grant, ids.grant_id(command.grant)).resource
 
 
-# ------------------------------------------------------ orphans and decisions
-def orphan(space: Workspace, command: OrphanCommand, stamp: Stamp) -> None:
-    """Something that nobody owns, from its discovery to its end."""
-    at, by, epoch = stamp.at, stamp.by, space.fence(command.provider)
-    orphan_id = ids.orphan_id(command.provider, command.theirs)
-    if isinstance(command, ReportOrphan):
-        found = space.find(Orphan, orphan_id)
-        kind, tag, why = command.kind, command.tag, command.why
-        what = _what(space, command)
-        if found is not None:
-            found.find_again(kind=kind, tag=tag, why=why, what=what, at=at, by=by, epoch=epoch)
-            return
-        space.add(
-            Orphan.find(
-                provider=command.provider,
-                theirs=command.theirs,
-                kind=kind,
-                tag=tag,
-                why=why,
-                what=what,
-                at=at,
-                by=by,
-                epoch=epoch,
-            )
-        )
-        return
-    known = space.get(Orphan, orphan_id)
-    match command:
-        case AdoptOrphan():
-            known.adopt(owner=command.owner, at=at, by=by, epoch=epoch)
-        case DismissOrphan():
-            known.dismiss(why=command.why, at=at, by=by, epoch=epoch)
-        case ReturnOrphan():
-            known.intend_return(
-                return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
-            )
-        case RefuseOrphanReturn():
-            known.refuse_return(
-                return_id=command.return_id, why=command.why, at=at, by=by, epoch=epoch
-            )
-        case CloseOrphan():
-            known.vanish(why=command.why, at=at, by=by, epoch=epoch)
-
-
-def _what(space: Workspace, command: ReportOrphan) -> What:
-    """Return what a thing counts as: its request knows better than its provider; an ask is what is not known of it."""
-    ask = None if command.tag is None else space.find(Request, ids.request_id(command.tag))
-    if ask is None or ask.provider != command.provider:
-        return What(command.of, command.item, command.amount)
-    amount = command.amount
-    if command.theirs == command.tag:
-        amount = max(0, ask.amount - ask.granted - ask.failed)
-    return What(ask.kind, ask.item, amount, ask.price_per_hour, ask.project)
-
-
+# ----------------------------------------------------------------- decisions
 def decision(space: Workspace, command: RecordDecision, stamp: Stamp) -> None:
     """Why something is done."""
     epoch = space.fence(command.provider)

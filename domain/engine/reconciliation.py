@@ -52,12 +52,14 @@ class Sightings:
     """In how many listings in a row something was unowned, or missing; by the provider's id.
 
     Attributes:
+        first: since when something is seen that is unowned.
         less: in how many listings in a row the provider had less of a grant than we count.
         more: what people should know of grants of which it has more; we count ours.
         held: why the last listing's losses were not believed yet; None: they were, or there were none.
     """
 
     unowned: Mapping[str, int] = field(default_factory=dict[str, int])
+    first: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     missing: Mapping[str, int] = field(default_factory=dict[str, int])
     less: Mapping[str, int] = field(default_factory=dict[str, int])
     more: tuple[str, ...] = ()
@@ -105,6 +107,7 @@ def reconcile(
         one.theirs: sightings.unowned.get(one.theirs, 0) + 1
         for one in (*strange, *(one for ones in adopted.values() for one in ones))
     }
+    first = {theirs: sightings.first.get(theirs, listing.asked_at) for theirs in seen}
     missing = {
         theirs: sightings.missing.get(theirs, 0) + 1 for theirs in books.missing(listing, lifecycle)
     }
@@ -123,13 +126,13 @@ def reconcile(
     steps = (
         *_adopt(adopted, books.requests),
         *_look_up(books.requests.values(), adopted, strange, listing, lifecycle, asking),
-        *_report(strange, seen, listing.provider, orphans, lifecycle, ids),
+        *_report(strange, seen, first, listing.provider, orphans, lifecycle, ids),
         *_lose(gone, books, over),
         *_lose_parts(less, short, books),
         *_extend(listing, books),
         *_closed(listing, orphans, books.requests, seen),
     )
-    return steps, Sightings(seen, missing, less, tuple(books.more(listing)), held)
+    return steps, Sightings(seen, first, missing, less, tuple(books.more(listing)), held)
 
 
 def _with_stand_ins(listing: Listing) -> Listing:
@@ -318,6 +321,7 @@ def _brought(found: list[Holding], status: RequestStatus, why: str = "") -> Stat
 def _report(
     strange: list[Holding],
     seen: Mapping[str, int],
+    first: Mapping[str, datetime],
     provider: str,
     orphans: Mapping[str, str | None],
     lifecycle: LifecycleSettings,
@@ -327,7 +331,7 @@ def _report(
     for one in strange:
         if seen[one.theirs] < AGREE:
             continue
-        report = _orphan(provider, one)
+        report = _orphan(provider, one, first[one.theirs])
         if one.theirs not in orphans:
             readable = not is_stand_in(one.theirs)
             if readable and one.tag is not None and is_name(one.tag) and seen[one.theirs] == AGREE:
@@ -351,13 +355,14 @@ def _report(
             yield Step(commands, calls=(call,))
 
 
-def _orphan(provider: str, one: Holding) -> ReportOrphan:
+def _orphan(provider: str, one: Holding, first_seen: datetime) -> ReportOrphan:
     tag = one.tag if one.tag is not None and is_name(one.tag) else None
     what = "a machine" if one.kind is Kind.HOST else f"{one.amount} of {one.item}"
     why = f"the provider has {what} that no live record of ours owns"
     item = one.item if one.item is not None and is_name(one.item) else None
+    since = first_seen if one.launched_at is None else one.launched_at
     return ReportOrphan(
-        provider, one.theirs, OrphanKind.UNKNOWN_TO_US, tag, why, one.kind, item, one.amount
+        provider, one.theirs, OrphanKind.UNKNOWN_TO_US, tag, why, one.kind, item, one.amount, since
     )
 
 
@@ -422,4 +427,4 @@ def _extend(listing: Listing, books: _Books) -> Iterator[Step]:
 
 def forget(sightings: Sightings) -> Sightings:
     """Return what is left of sightings after a listing that failed: agreement begins anew."""
-    return replace(sightings, unowned={}, missing={}, less={}, more=())
+    return replace(sightings, unowned={}, first={}, missing={}, less={}, more=())

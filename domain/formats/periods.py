@@ -53,11 +53,13 @@ def _local(at: datetime, zone: str) -> datetime:
 
 
 class SpentLine(Format):
-    """What one template or resource of a provider cost in a period, for one project."""
+    """What one template or resource of a provider cost in a period, for one project; with what nobody owns of it."""
 
     provider: Name
     kind: Kind
-    item: Name
+    item: Name | None = Field(
+        description="null: unknown, of something that nobody owns and whose provider offers none"
+    )
     project: Name | None = Field(
         default=None, description="whose budgets pay for it; null: several projects, or none"
     )

@@ -124,6 +124,9 @@ class UnownedEntry(Format):
     project: Name | None = Field(
         default=None, description="whose budgets pay for it; null: several projects, or none"
     )
+    since: Time | None = Field(
+        default=None, description="since when it costs; null: an ask, of which nothing may exist"
+    )
 
     @property
     def is_ask(self) -> bool:

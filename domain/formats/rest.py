@@ -331,7 +331,9 @@ class CostLine(Format):
 
     provider: Name
     kind: Kind
-    item: Name
+    item: Name | None = Field(
+        description="null: unknown, of what nobody owns and whose provider offers none"
+    )
     live: Count = Field(description="hosts or units that cost now")
     ended: Count
     used: TotalTime
@@ -339,6 +341,9 @@ class CostLine(Format):
     cost: Money
     per_hour: Money
     unpriced: Count = Field(description="hosts or units of unknown price")
+    owned: bool = Field(
+        default=True, description="false: orphans, which no record of ours owns or owned"
+    )
 
 
 class UnaccountedLine(Format):
@@ -353,6 +358,10 @@ class UnaccountedLine(Format):
     amount: Count
     price_per_hour: Money | None = Field(description="of one; null: unknown")
     project: Name | None = Field(description="whose budgets it counts against")
+    since: Time | None = Field(
+        default=None,
+        description="since when it is in the sums; null: it is not, for nothing of it may exist",
+    )
 
 
 class Costs(Format):
@@ -364,7 +373,7 @@ class Costs(Format):
     per_hour: Money
     lines: tuple[CostLine, ...]
     unaccounted: tuple[UnaccountedLine, ...] = Field(
-        default=(), description="not in the sums: whether it costs is not known"
+        default=(), description="orphans, and asks of which nobody knows what they have done"
     )
 
 

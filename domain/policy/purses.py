@@ -175,7 +175,7 @@ def _known(
 
 
 def _place(line: SpentLine) -> Place:
-    return (line.provider, line.item if line.kind is Kind.HOST else None, line.project)
+    return (line.provider, (line.item or "") if line.kind is Kind.HOST else None, line.project)
 
 
 def _to_come(cost: Cost, now: datetime, horizon: datetime, billings: dict[str, Billing]) -> int:

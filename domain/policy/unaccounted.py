@@ -4,8 +4,9 @@ It may cost money, so it counts against capacities and budgets until it is owned
 of ours. Nothing else counts it: it serves no job.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 from decimal import Decimal
 
 from xce.domain.formats.policy import Inventory, RequestEntry, UnownedEntry
@@ -23,6 +24,7 @@ class Unaccounted:
         item: template or resource; None: its provider offers none.
         price: of one, as agreed, else as its provider states it; None: unknown.
         project: whose budgets pay for it; None: several projects, none, or unknown.
+        since: since when it costs and is counted as spent; None: it may not exist.
     """
 
     what: str
@@ -32,6 +34,7 @@ class Unaccounted:
     amount: int
     price: Decimal | None
     project: str | None
+    since: datetime | None = None
 
 
 def unaccounted(
@@ -81,22 +84,32 @@ def _unowned(one: UnownedEntry) -> Unaccounted:
         one.amount,
         one.price_per_hour,
         one.project,
+        one.since,
     )
 
 
 def _known(one: Unaccounted, provider: ProviderDescription | None) -> Unaccounted:
     """Return it with the item and price that it counts as."""
-    stated = {} if provider is None else _stated(provider, one.kind)
-    item = one.item
+    stated = {} if provider is None else stated_prices(provider, one.kind)
+    item, price = counts_as(one.item, one.price, stated)
+    return replace(one, item=item, price=price)
+
+
+def counts_as(
+    item: str | None, price: Decimal | None, stated: Mapping[str, Decimal | None]
+) -> tuple[str | None, Decimal | None]:
+    """Return the item, and the price of one, that a thing counts as whose item or price may be unknown.
+
+    ``stated``: what its provider offers of its kind, with the price of each.
+    """
     if item is None and stated:
         item = max(stated, key=lambda name: (stated[name] or -1, natural_key(name)))
-    price = one.price
     if price is None and item is not None:
         price = stated.get(item)
-    return Unaccounted(one.what, one.provider, one.kind, item, one.amount, price, one.project)
+    return item, price
 
 
-def _stated(provider: ProviderDescription, kind: Kind) -> dict[str, Decimal | None]:
+def stated_prices(provider: ProviderDescription, kind: Kind) -> dict[str, Decimal | None]:
     """Return what a provider offers of a kind, with the price of each."""
     if kind is Kind.HOST:
         return {offer.template_id: provider.price_of(offer) for offer in provider.templates}

@@ -121,7 +121,9 @@ class Usage:
                 self.of_resource[one.provider, one.item] += one.amount
                 self.borrowed[one.item] += one.amount
             self.costs.append(
-                Cost(one.what, one.provider, template, one.project, one.price, one.amount)
+                Cost(
+                    one.what, one.provider, template, one.project, one.price, one.amount, one.since
+                )
             )
 
         self.by_project = ByProject(

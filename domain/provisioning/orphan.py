@@ -9,6 +9,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar, Final
 
+from pydantic import AwareDatetime
+
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, ProviderFact, Why, applies
@@ -61,6 +63,7 @@ class What:
         amount: hosts or units.
         price_per_hour: of one; None: unknown.
         project: whose budgets pay for it; None: several projects, none, or unknown.
+        since: since when it is there and nobody's, as far as anybody knows; None: not known.
     """
 
     of: Kind = Kind.HOST
@@ -68,6 +71,7 @@ class What:
     amount: int = 1
     price_per_hour: Decimal | None = None
     project: str | None = None
+    since: datetime | None = None
 
 
 UNKNOWN: Final = What()
@@ -96,6 +100,7 @@ class Orphan(Aggregate[OrphanState]):
             amount: hosts or units that it is; of an ask, what is not known of it.
             price_per_hour: of one, as its request has it; null: unknown.
             project: whose budgets pay for it; null: several projects, none, or unknown.
+            since: since when it is there and nobody's, as its provider says, else since it was seen first; null: since this event.
         """
 
         TOPIC: ClassVar[str] = "xce.orphan.found"
@@ -109,6 +114,14 @@ class Orphan(Aggregate[OrphanState]):
         amount: Count = 1
         price_per_hour: Money | None = None
         project: Name | None = None
+        since: AwareDatetime | None = None
+
+        @property
+        def costs_since(self) -> datetime | None:
+            """Since when it costs; None: a record of ours counts already, or it is an ask: then nothing is known to exist."""
+            if self.kind is not OrphanKind.UNKNOWN_TO_US or self.theirs == self.tag:
+                return None
+            return self.timestamp if self.since is None else min(self.since, self.timestamp)
 
     class Adopted(Event):
         """It is ours from now on: a live record owns it.

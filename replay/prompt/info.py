@@ -257,7 +257,8 @@ def _leases(play: Stand) -> Answer:
 def _costs(play: Stand) -> Answer:
     rows: _Rows = [
         {
-            "provider": line.provider, "of": line.item, "live": line.live, "ended": line.ended,
+            "provider": line.provider, "of": line.item if line.owned else f"{line.item or '?'}, orphans",
+            "live": line.live, "ended": line.ended,
             "used": write_duration(line.used), "cost": number(line.cost), "per_hour": number(line.per_hour),
             "unpriced": line.unpriced,
         }

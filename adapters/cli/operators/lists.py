@@ -133,7 +133,7 @@ def costs(
     times = Times(connection.local)
     columns: list[Column[CostLine]] = [
         Column("provider", lambda line: line.provider),
-        Column("item", lambda line: line.item),
+        Column("item", lambda line: line.item if line.owned else f"{line.item or '?'}, orphans"),
         Column("now", lambda line: line.live, right=True),
         Column("ended", lambda line: line.ended, right=True),
         Column("used", lambda line: timedelta(seconds=round(line.used.total_seconds())), right=True),

@@ -153,6 +153,7 @@ UNACCOUNTED: Final[tuple[Column[UnaccountedLine], ...]] = (
     Column("amount", lambda line: line.amount, right=True),
     Column("each per hour", lambda line: line.price_per_hour, right=True),
     Column("project", lambda line: line.project),
+    Column("costs since", lambda line: line.since),
 )
 
 REQUESTS: Final[Listing[RequestEntry]] = Listing(

@@ -215,6 +215,25 @@ def test_what_nobody_owns_is_reported_at_the_second_sighting_and_stays_by_defaul
     assert again == [[], []]
 
 
+@pytest.mark.parametrize("launched_at", [NOW - HOUR, None])
+def test_what_nobody_owns_is_reported_since_its_launch_else_since_it_was_seen_first(
+    launched_at: datetime | None,
+) -> None:
+    one = (replace(machine("m1"), launched_at=launched_at),)
+    sightings = Sightings()
+    steps: list[list[Step]] = []
+    for when in (NOW, NOW + HOUR):
+        found, sightings = reconcile(Listing("aws", one, when), NOTHING, sightings, CountedIds())
+        steps.append(list(found))
+
+    assert steps[0] == []
+    ((step,),) = (steps[1],)
+    (report,) = step.commands
+    assert isinstance(report, ReportOrphan)
+    assert report.since == (launched_at or NOW)
+    assert forget(sightings).first == {}
+
+
 def test_what_nobody_owns_goes_back_where_that_is_set() -> None:
     twice = [(machine("m1"),)] * 2
     _, (step,) = follows(NOTHING, *twice, lifecycle=RETURNING, orphans={"m1": None})

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
 
@@ -28,10 +29,12 @@ from tests.unit.projections.run import (
 )
 from xce.domain.engine.commands import (
     AcceptReturn,
+    CloseOrphan,
     Command,
     ConfirmGrantReturn,
     ConfirmReturn,
     DescribeProvider,
+    DismissOrphan,
     GiveUpRequest,
     LoseTrack,
     MissJoin,
@@ -40,6 +43,7 @@ from xce.domain.engine.commands import (
     RefuseRequest,
     RefuseReturn,
     Reopen,
+    ReportOrphan,
     StartDrain,
     StartGrantReturn,
     StartReturn,
@@ -47,11 +51,14 @@ from xce.domain.engine.commands import (
 from xce.domain.events import ids
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.policy import PolicyInput, RequestEntry
-from xce.domain.formats.provider import Billing, BillingUnit, Kind
+from xce.domain.formats.provider import Billing, BillingUnit, Kind, ProviderDescription
 from xce.domain.policy.billing import billed
+from xce.domain.policy.unaccounted import counts_as, stated_prices
 from xce.domain.provisioning.grant import LIVE as LIVE_GRANTS
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import LIVE, Instance, InstanceState
+from xce.domain.provisioning.orphan import Orphan, OrphanKind
+from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import GIVEN_UP, OPEN, Request
 from xce.projections.all import Projections, RebuiltProjections
 
@@ -170,10 +177,39 @@ def commands_of(run: Run, move: Move) -> list[Command]:
             of = ("aws", "gcp", "pool")[move.pick % 3]
             until = run.now + minutes(1 + move.amount * 10)
             return [PauseProvider(of, item, until, "no capacity")]
+        case "orphan":
+            return [_found(run, move)]
+        case "orphan ends" if inventory.unowned:
+            one = _pick(inventory.unowned, move)
+            theirs = one.id.removeprefix(f"{one.provider}/")
+            if move.pick % 4:
+                return [CloseOrphan(one.provider, theirs, "not listed")]
+            return [DismissOrphan(one.provider, theirs, "of others")]
         case "describe":
             return [DescribeProvider(DESCRIPTIONS[move.pick % len(DESCRIPTIONS)])]
         case _:
             return []
+
+
+def _found(run: Run, move: Move) -> ReportOrphan:
+    """Something that nobody owns: of ids that answers bring as well, at times that may be wrong."""
+    of = ("aws", "gcp", "pool")[move.amount % 3]
+    theirs = ("R1late", "R1m0", "R2m0", "R3g0", "R4m1", "x1", "x2")[move.pick % 7]
+    since = (None, run.now - minutes(move.wait), at(0), run.now + minutes(5))[move.pick % 4]
+    tag = (None, "R1", "R2", "R9")[move.amount % 4]
+    units_of = of == "pool"
+    item = ("lic", None)[move.pick % 2] if units_of else ("c4", "m8", None)[move.pick % 3]
+    return ReportOrphan(
+        of,
+        theirs,
+        OrphanKind.UNKNOWN_TO_US,
+        tag,
+        "listed twice",
+        of=Kind.COUNTABLE if units_of else Kind.HOST,
+        item=item,
+        amount=move.amount if units_of else 1,
+        since=since,
+    )
 
 
 def lose(run: Run, move: Move) -> None:
@@ -198,7 +234,7 @@ def _pick(entries: Sequence[T], move: Move) -> T:
 ACTIONS = (
     "ask", "answer", "answer", "answer", "settle", "track", "late", "join", "join", "join", "miss", "drain", "drain",
     "reopen", "return", "return", "returned", "returned", "refused", "give back", "give back", "given back", "put back",
-    "occupy", "declare", "pause", "describe", "lose",
+    "occupy", "declare", "pause", "describe", "lose", "orphan", "orphan", "orphan ends",
 )  # fmt: skip
 moves = st.lists(
     st.builds(
@@ -357,37 +393,64 @@ def test_room_never_lets_a_limit_be_passed(steps: list[Move]) -> None:
         assert 0 <= line.allowed <= sum(max(0, limit) for limit in limits)
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What is paid for of something, by hand."""
+
+    price: Decimal | None
+    since: datetime
+    billing: Billing
+
+    def upto(self, end: datetime, amount: int) -> Fraction:
+        if self.price is None:
+            return Fraction(0)
+        paid = billed(end - self.since, self.billing) // minutes(1 / 60)
+        return Fraction(self.price) * amount * paid / 3600
+
+
+def _orphan_cost(event: Orphan.Found, said: ProviderDescription) -> Cost:
+    since = event.timestamp if event.since is None else min(event.timestamp, event.since)
+    _, price = counts_as(event.item, event.price_per_hour, stated_prices(said, event.of))
+    return Cost(price, since, said.billing)
+
+
 @given(moves)
 def test_costs_are_the_sum_over_everything_that_was_ever_there(steps: list[Move]) -> None:
     run = played(steps)
     exact = Fraction(0)
-    since: dict[str, Instance.Granted | Grant.Granted] = {}
-    billing: dict[str, Billing] = {}
-    ends: list[tuple[str, int, datetime]] = []
+    costs: dict[str, Cost] = {}
+    said: dict[str, ProviderDescription] = {}
     parts: dict[tuple[str, str], int] = {}
     left: Counter[str] = Counter()
     for recorded in run.log.read():
-        event = recorded.event
-        name = event.originator_id
-        if isinstance(event, (Instance.Granted, Grant.Granted)):
-            since[name] = event
-            billing[name] = event.billing if isinstance(event, Instance.Granted) else Billing()
-            left[name] = 1 if isinstance(event, Instance.Granted) else event.amount
-        elif isinstance(event, Grant.ReturnStarted):
-            parts[name, event.return_id] = event.amount
-        elif isinstance(event, Grant.ReturnConfirmed):
-            ends.append((name, parts[name, event.return_id], event.timestamp))
-            left[name] -= parts[name, event.return_id]
-        elif isinstance(event, (Instance.Returned, Instance.Lost, Grant.Lost)):
-            ends.append((name, left.pop(name), event.timestamp))
-    ends += [(name, amount, run.now) for name, amount in left.items()]
-    for name, amount, end in ends:
-        price = since[name].price_per_hour
-        if price is not None:
-            used = end - since[name].timestamp
-            exact += (
-                Fraction(price) * amount * (billed(used, billing[name]) // minutes(1 / 60)) / 3600
-            )
+        event, now = recorded.event, recorded.event.timestamp
+        name, ended = event.originator_id, 0
+        match event:
+            case Provider.Described():
+                said[event.description.name] = event.description
+            case Instance.Granted() | Grant.Granted():
+                known = event.billing if isinstance(event, Instance.Granted) else Billing()
+                costs[name] = Cost(event.price_per_hour, now, known)
+                left[name] = 1 if isinstance(event, Instance.Granted) else event.amount
+            case Orphan.Found() if event.theirs != event.tag:
+                costs[name] = _orphan_cost(event, said[event.provider])
+                left[name] = event.amount
+            case Grant.ReturnStarted():
+                parts[name, event.return_id] = event.amount
+            case Grant.ReturnConfirmed():
+                ended = parts[name, event.return_id]
+            case Instance.Returned() | Instance.Lost() | Grant.Lost():
+                ended = left[name]
+            case Orphan.Vanished() | Orphan.Adopted():
+                ended = left[name]
+            case Orphan.Dismissed():
+                del left[name]
+            case _:
+                pass
+        if ended:
+            exact += costs[name].upto(now, ended)
+            left[name] -= ended
+    exact += sum(costs[name].upto(run.now, amount) for name, amount in left.items() if amount)
 
     lines = run.projections.spending.lines(run.now)
     assert abs(exact - Fraction(run.projections.spending.cost_at(run.now))) <= Fraction(
@@ -395,6 +458,21 @@ def test_costs_are_the_sum_over_everything_that_was_ever_there(steps: list[Move]
     )
     live = sum(line.live for line in lines)
     assert live == sum(amount for amount in left.values())
+
+
+@given(moves)
+def test_nothing_is_both_owned_and_unowned(steps: list[Move]) -> None:
+    run = played(steps)
+    inventory = run.projections.inventory.view()
+
+    owned = {
+        f"{one.provider}/{one.machine}"
+        for one in inventory.instances
+        if one.state is not InstanceState.RETURNING  # the machine may be there again by then
+    }
+    owned |= {one.id for one in inventory.grants}
+
+    assert not owned & {one.id for one in inventory.unowned}
 
 
 @given(moves)

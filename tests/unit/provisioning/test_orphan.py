@@ -71,6 +71,7 @@ def test_what_is_found_is_reported_with_the_request_it_names() -> None:
                 "amount": 1,
                 "price_per_hour": None,
                 "project": None,
+                "since": None,
             },
         )
     ]

@@ -117,15 +117,18 @@ def assert_spending(database: Path, run: Run) -> None:
     """The sums are those of the projection; each row is rounded for itself."""
     (last,) = [r.event.timestamp for r in run.log.read(run.log.head().position - 1)]
     lines = run.projections.spending.lines(last)
-    found: dict[tuple[str, str, str], list[Any]] = defaultdict(list)
+    found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     for row in ask(
         database,
-        "SELECT provider, kind, item, amount, until, used_s, billed_s, cost_millionths FROM spending",
+        "SELECT provider, kind, item, of LIKE 'orphan:%', amount, until, used_s, billed_s, cost_millionths"
+        " FROM spending WHERE amount > 0",
     ):
-        found[row[:3]].append(row[3:])
-    assert found.keys() == {(line.provider, line.kind.value, line.item) for line in lines}
+        found[row[:4]].append(row[4:])
+    assert found.keys() == {
+        (line.provider, line.kind.value, line.item, not line.owned) for line in lines
+    }
     for line in lines:
-        rows = found[line.provider, line.kind.value, line.item]
+        rows = found[line.provider, line.kind.value, line.item, not line.owned]
         assert sum(row[0] for row in rows if row[1] is None) == line.live
         assert sum(row[0] for row in rows if row[1] is not None) == line.ended
         assert sum(row[2] for row in rows) == line.used // timedelta(seconds=1)
