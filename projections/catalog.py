@@ -19,12 +19,12 @@ from xce.domain.formats.snapshot import (
     Attribute,
     Catalog,
     Countable,
+    Draw,
     InFlight,
     InFlightCount,
     InFlightHost,
     Template,
 )
-from xce.domain.policy.granularity import Sizes
 from xce.domain.policy.lines import line_ids
 from xce.domain.policy.times import later
 from xce.domain.policy.unaccounted import Unaccounted, unaccounted
@@ -33,14 +33,13 @@ from xce.domain.values import natural_key
 from xce.projections.inventory import LiveInventory
 from xce.projections.kept import Keeper, Pairs
 from xce.projections.projection import Projection, State
+from xce.projections.room import Room
 from xce.projections.rows import InstanceRow, RequestRow
 from xce.projections.totals import SharedTotals
 from xce.projections.turns import in_turn, same
 
 #: Whose pauses are no failures.
 _BY_HAND: Final = "admin/"
-#: Room where neither template nor provider has a limit of its own.
-UNLIMITED: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +246,14 @@ class LiveCatalog(Projection):
             if not line.past or line.id in wanted
         ]
         shown.sort(key=_order)
+        room = Room(self._used())
+        templates = [self._template(line, room, now) for line in shown]
         return Catalog.model_construct(
             templates=in_turn(
-                [(self._template(line, now), self._turn_ends(line, now)) for line in shown]
+                [
+                    (template, self._turn_ends(line, now))
+                    for template, line in zip(templates, shown, strict=True)
+                ]
             ),
             countable=tuple(self._countables(now)),
             in_flight=InFlight.model_construct(
@@ -260,6 +264,7 @@ class LiveCatalog(Projection):
                     if total.in_flight
                 ),
             ),
+            capacities=room.capacities(templates, self._providers),
         )
 
     # ---------------------------------------------------------------- templates
@@ -286,12 +291,13 @@ class LiveCatalog(Projection):
             return static.price_per_hour
         return provider.price_of(offer)
 
-    def _template(self, line: _Line, now: datetime) -> Template:
+    def _template(self, line: _Line, room: Room, now: datetime) -> Template:
         first = line.offers[0]
         paused = {offer.provider.name: self._paused(offer, now) for offer in line.offers}
         usable = [offer for offer in line.offers if paused[offer.provider.name] is None]
         ends = [pause for pause in paused.values() if pause is not None]
         pause = min(ends, key=lambda end: (end.until, end.why)) if not usable else None
+        open_now = [] if line.past else usable or line.offers
         fields: dict[str, Any] = {
             "priority": first.template.priority,
             "attributes": _common(offer.template.attributes for offer in line.offers),
@@ -311,7 +317,8 @@ class LiveCatalog(Projection):
             }
         return Template.model_construct(
             id=line.id,
-            allowed=0 if line.past else sum(map(self._room, usable or line.offers)),
+            allowed=sum(room.of(offer.provider, offer.template) for offer in open_now),
+            draws=self._draws(open_now, room, now),
             paused_until=None if pause is None else pause.until,
             paused_why=None if pause is None else pause.why,
             **fields,
@@ -334,18 +341,15 @@ class LiveCatalog(Projection):
     def _measured(self, offer: _Offer) -> Mapping[str, int]:
         return self._learned.get((offer.provider.name, offer.template.template_id), {})
 
-    def _room(self, offer: _Offer) -> int:
-        """Return how many more hosts can be asked of an offer."""
-        provider, template = offer.provider, offer.template
-        used = self._used()
-        room = UNLIMITED
-        if template.max_number >= 0:
-            room = min(room, template.max_number - used[provider.name, template.template_id])
-        if provider.capacity is not None:
-            here = sum(count for (owner, _), count in used.items() if owner == provider.name)
-            room = min(room, provider.capacity - here)
-        grain = provider.granularity
-        return Sizes.of(grain.minimum, grain.step).down(max(0, room))
+    def _draws(self, offers: Iterable[_Offer], room: Room, now: datetime) -> tuple[Draw, ...]:
+        """Return where the hosts of a line come from, in the order in which the policy asks: what failed of late is asked last."""
+
+        def had_its_turn(offer: _Offer) -> bool:
+            return self._turns.get((offer.provider.name, offer.template.template_id), now) > now
+
+        return room.draws(
+            (offer.provider, offer.template) for offer in sorted(offers, key=had_its_turn)
+        )
 
     def _paused(self, offer: _Offer, now: datetime) -> Pause | None:
         return self._pause_of(offer.provider.name, offer.template.template_id, now)

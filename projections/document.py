@@ -72,6 +72,7 @@ def _catalog(projections: Projections, now: datetime) -> Document:
     return {
         "templates": {template.id: _without(template, "id") for template in view.templates},
         "countable": {line.name: _without(line, "name") for line in view.countable},
+        "capacities": {one.name: one.room for one in view.capacities},
         "in_flight": {
             "hosts": {host.id: _without(host, "id") for host in view.in_flight.hosts},
             "counts": {count.name: count.amount for count in view.in_flight.counts},

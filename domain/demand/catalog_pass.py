@@ -55,6 +55,7 @@ class Pass:
     Attributes:
         core: the state; it has all that is in flight, and the headroom as free amounts.
         opened: the new hosts so far, in the order opened.
+        rooms: how many more there may be of each template.
         counted: the jobs that found a place, in job order.
         failed: classes that found nothing, with what stopped the first job of each when its turn came. All
             that a class could have was tried then, and supply only shrinks, so the others find nothing either.
@@ -65,7 +66,7 @@ class Pass:
         self.supply = supply
         self.opened: list[Offer] = []
         self.was_given = bool(opened)
-        self.room = {offer.number: offer.room for offer in supply.offers}
+        self.rooms = supply.rooms.copy()
         self.counted: list[Counted] = []
         self.failed: dict[JobClass, Stopped] = {}
         self._fitting: dict[tuple[JobClass, int], list[Option]] = {}
@@ -153,7 +154,7 @@ class Pass:
         for only in self._alternatives(job):
             for tier in self.supply.tiers:
                 for offer in tier:
-                    room = self.room[offer.number]
+                    room = self.rooms.left[offer.number]
                     fewest = self._fewest(only, offer) if room > 0 else None
                     if fewest is not None:
                         for hosts in range(len(fewest), min(room, len(fewest) + _MORE) + 1):
@@ -204,7 +205,7 @@ class Pass:
 
     def _options(self, job: JobClass, tier: int) -> list[Option]:
         """Return the ways to serve a job with new hosts of one template of a priority."""
-        room = self.room
+        room = self.rooms.left
         if not _is_single(job):
             options: list[Option] = []
             for offer in self.supply.tiers[tier]:
@@ -253,7 +254,10 @@ class Pass:
             used = self._on_one_host(job, offer)
             if used is not None or _needs_one_host(job):
                 return used
-        most = min(self.room[offer.number], most_hosts_of(job, offer.kind) + self._kept(job, offer))
+        most = min(
+            self.rooms.left[offer.number],
+            most_hosts_of(job, offer.kind) + self._kept(job, offer),
+        )
         least = self._least(job, [offer])
         if least > most:
             return None
@@ -302,7 +306,7 @@ class Pass:
         room = self._room_there(job, part, tasks)
         for tier in self.supply.tiers:
             for offer in tier:
-                room += self.room[offer.number] * tasks_on_empty(part, offer.kind, tasks)
+                room += self.rooms.left[offer.number] * tasks_on_empty(part, offer.kind, tasks)
         return room < tasks
 
     def _room_there(self, job: JobClass, part: Part, tasks: int) -> int:
@@ -380,31 +384,47 @@ class Pass:
         for offer in offers:
             self.core.add_host(offer.kind)
             self.opened.append(offer)
-            self.room[offer.number] -= 1
+            self.rooms.take(offer)
 
     def _mixes(self, job: JobClass) -> Iterator[list[Offer]]:
         """Yield mixes of new hosts with which a job has a place."""
-        mix = self._find_mix(job)
+        if _is_single(job):
+            return
+        mix = self._find_mix(job, self.supply.tiers)
+        if mix is None and self.rooms.are_shared:
+            # What is preferred may have used up what it shares with hosts that hold more.
+            mix = self._find_mix(job, [self._largest_first(job)])
         if mix is not None:
             yield mix
-        if order_matters(job):
+        if order_matters(job) or self.rooms.are_shared:
             offers = [
                 offer
                 for tier in self.supply.tiers
                 for offer in tier
-                if self.room[offer.number] > 0 and most_hosts_of(job, offer.kind) > 0
+                if self.rooms.left[offer.number] > 0 and most_hosts_of(job, offer.kind) > 0
             ]
-            yield from small_mixes(job, offers, self.room, lambda new: self._used_of(job, new))
+            yield from small_mixes(job, offers, self.rooms, lambda new: self._used_of(job, new))
 
-    def _find_mix(self, job: JobClass) -> list[Offer] | None:
+    def _largest_first(self, job: JobClass) -> list[Offer]:
+        """Return all templates, first those of which a host takes most tasks of a job."""
+        parts = [part for alternative in job.alternatives for part in alternative.parts]
+
+        def tasks(offer: Offer) -> int:
+            return sum(tasks_on_empty(part, offer.kind, part.tasks or job.least) for part in parts)
+
+        offers = [offer for tier in self.supply.tiers for offer in tier]
+        return sorted(offers, key=tasks, reverse=True)
+
+    def _find_mix(self, job: JobClass, tiers: Sequence[Sequence[Offer]]) -> list[Offer] | None:
         """Return new hosts of several templates with which a job has a place, for when one is not enough."""
-        if _is_single(job):
-            return None
         offers: list[Offer] = []
-        for tier in self.supply.tiers:
+        rooms = self.rooms.copy()
+        for tier in tiers:
             for offer in tier:
                 most = most_hosts_of(job, offer.kind) + self._kept(job, offer)
-                offers += [offer] * min(self.room[offer.number], most)
+                most = min(rooms.left[offer.number], most)
+                rooms.take(offer, most)
+                offers += [offer] * most
             used = self._used_of(job, offers)
             if used is not None:
                 used = self._without_spare(job, used)

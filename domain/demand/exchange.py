@@ -5,13 +5,13 @@ one host for another, one for two. Each set is filled with the jobs in job order
 are taken. The search is bounded by a count of placed tasks, so that it is the same everywhere.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import product
 from typing import Final
 
 from xce.domain.demand.packed_proof import PackedProof
+from xce.domain.demand.rooms import Rooms
 from xce.domain.demand.supply import Offer
 
 #: Tasks placed while looking for cheaper sets, and sets looked at.
@@ -21,7 +21,9 @@ _SETS_MAX: Final = 400
 EXCHANGED_MAX: Final = 12
 
 
-def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer]) -> list[Offer]:
+def cheaper(
+    proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer], rooms: Rooms
+) -> list[Offer]:
     """Return the cheapest hosts found that hold all tasks, the given ones if none are cheaper.
 
     Of many hosts only the last are exchanged: those before them hold what they hold.
@@ -30,10 +32,12 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
         proof: the tasks on new hosts.
         order: the hosts that hold them now, all priced and of one priority.
         offers: all templates of that priority.
+        rooms: how many hosts there may be of each.
     """
     start = max(0, len(order) - EXCHANGED_MAX)
     kept, best = list(order[:start]), list(order[start:])
-    used = Counter(kept)
+    rooms = rooms.copy()
+    rooms.take_all(kept)
     limit = proof.spent + _TASKS_MAX
     looked_at = 0
     found = True
@@ -43,14 +47,14 @@ def cheaper(proof: PackedProof, order: Sequence[Offer], offers: Sequence[Offer])
             looked_at += 1
             if looked_at > _SETS_MAX or proof.spent > limit:
                 return kept + best
-            if price_of(other) >= price_of(best) or not _has_room(other, used):
+            if price_of(other) >= price_of(best):
                 continue
             # With the cheap ones first, small jobs leave the dear ones to those that fit nowhere else.
             cheap_first = sorted(other, key=lambda offer: offer.price or Decimal(0))
-            if proof.holds(other, start):
+            if rooms.hold(other) and proof.holds(other, start):
                 best, found = other, True
                 break
-            if cheap_first != other and proof.holds(cheap_first, start):
+            if cheap_first != other and rooms.hold(cheap_first) and proof.holds(cheap_first, start):
                 best, found = cheap_first, True
                 break
     return kept + best
@@ -87,8 +91,3 @@ def _others(order: list[Offer], offers: Sequence[Offer]) -> Iterator[list[Offer]
         for first, second in product(kinds.values(), repeat=2):
             if price_of([first, second]) < price_of([old]):
                 yield [*order[:place], first, second, *order[place + 1 :]]
-
-
-def _has_room(order: Sequence[Offer], used: Mapping[Offer, int]) -> bool:
-    """Return whether there is room for so many hosts, some of each template being used already."""
-    return all(count + used.get(offer, 0) <= offer.room for offer, count in Counter(order).items())

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import Scope, State
 from xce.domain.demand.lookahead import is_simple
+from xce.domain.demand.rooms import Rooms
 from xce.domain.demand.supply import Offer, Supply
 from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.demand.worth import dual_prices
@@ -28,10 +29,12 @@ class Manner(NamedTuple):
         bias: what a share of the price of the dearest template takes off a host's merit; small hosts leave more
             choice.
         refresh: hosts opened between two computations of dual prices.
+        by_host: whether every host counts as equally dear, for where hosts are scarcer than money.
     """
 
     bias: float
     refresh: int
+    by_host: bool = False
 
 
 #: The first is the best on the average; the others are tried too where few tasks wait, and the cheapest is taken.
@@ -39,6 +42,8 @@ MANNERS: Final = (
     Manner(0.0225, 3), Manner(0.01, 3), Manner(0.035, 3), Manner(0.0225, 1), Manner(0.0, 3), Manner(0.035, 1),
     Manner(0.01, 8),
 )  # fmt: skip
+#: The one where templates share a capacity and there is too little room for all jobs.
+SCARCE: Final = Manner(0.0, 3, by_host=True)
 #: Tasks that are put on hosts in all manners together.
 TRIED_MAX: Final = 8_000
 #: Hosts that are filled to compare all templates; after that most are of the few on which most is spent.
@@ -80,8 +85,8 @@ class Filling:
         self.place_of: list[int] = [-1] * len(jobs)
         self.more_of: dict[int, list[int]] = {}
         self.failed: set[JobClass] = set()
-        self._room = {offer.number: offer.room for offer in supply.offers}
-        self._markets = [_Market(tasks, tier, self._room, manner) for tier in supply.tiers]
+        self._rooms = supply.rooms.copy()
+        self._markets = [_Market(tasks, tier, self._rooms, manner) for tier in supply.tiers]
 
     def fill(self) -> bool:
         """Fill what is there, then open hosts until no job waits; return whether the hosts hold the jobs.
@@ -101,7 +106,7 @@ class Filling:
             offer, taken = chosen
             for number in range(tasks.left(job)):
                 self.opened.append(offer)
-                self._room[offer.number] -= 1
+                self._rooms.take(offer)
                 self._put(place, taken if number == 0 else tasks.filling(offer.kind))
                 place += 1
         return True
@@ -115,6 +120,11 @@ class Filling:
                 return None
             total += offer.price
         return total
+
+    @property
+    def left_out(self) -> int:
+        """Return how many jobs have no place."""
+        return sum(1 for place in self.place_of if place < 0)
 
     def _put(self, place: int, taken: Sequence[int]) -> None:
         place_of = self.place_of
@@ -195,12 +205,12 @@ class _Market:
     """What hosts of the templates of one priority are worth for their price."""
 
     def __init__(
-        self, tasks: WaitingTasks, tier: Sequence[Offer], room: Mapping[int, int], manner: Manner
+        self, tasks: WaitingTasks, tier: Sequence[Offer], rooms: Rooms, manner: Manner
     ) -> None:
         self._tasks = tasks
-        self._bias, self._refresh_every = manner
+        self._bias, self._refresh_every, self._by_host = manner
         self._tier = tier
-        self._room = room
+        self._rooms = rooms
         self._offers: list[Offer] = []
         self._age = 0
         self._worths: list[float] = []
@@ -212,7 +222,7 @@ class _Market:
 
     def offers(self, hosts: int) -> list[Offer]:
         """Return the first template of each kind that has room for so many hosts, in order of preference."""
-        room = self._room
+        room = self._rooms.left
         if hosts > 1:
             return self._first_of_kinds(hosts)
         if not self._offers or any(not room[offer.number] for offer in self._offers):
@@ -221,8 +231,9 @@ class _Market:
 
     def _first_of_kinds(self, hosts: int) -> list[Offer]:
         kinds: dict[HostKind, Offer] = {}
+        room = self._rooms.left
         for offer in self._tier:
-            if self._room[offer.number] >= hosts:
+            if room[offer.number] >= hosts:
                 kinds.setdefault(offer.kind, offer)
         return [*kinds.values()]
 
@@ -252,7 +263,7 @@ class _Market:
         found: tuple[Offer, list[int]] | None = None
         best = (0.0, 0)
         for offer in sorted(offers, key=lambda each: (-bounds[each.number], each.number)):
-            bias = self._bias * float(offer.price or 0) / self._dearest
+            bias = self._bias * self._price(offer) / self._dearest
             if found is not None and bounds[offer.number] - bias < -best[0]:
                 continue
             taken = self._tasks.filling(offer.kind)
@@ -264,13 +275,17 @@ class _Market:
                 best, found = key, (offer, taken)
         if found is not None:
             kind = found[0].kind
-            self._chosen[kind] = self._chosen.get(kind, 0.0) + float(found[0].price or 0)
+            self._chosen[kind] = self._chosen.get(kind, 0.0) + found[0].cost
         return found
 
     def _merit(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return how good a buy a host is, better ones less."""
-        price = float(offer.price or 0)
+        price = self._price(offer)
         return self._bias * price / self._dearest - self._worth_of(offer, hosts, taken) / price
+
+    def _price(self, offer: Offer) -> float:
+        """Return what a host counts as."""
+        return 1.0 if self._by_host else offer.cost
 
     def _worth_of(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return what a host's tasks are worth, the mean where several are opened; the first takes these."""
@@ -296,7 +311,7 @@ class _Market:
         duals = dual_prices(
             [float(tasks.needed(name)) for name in names],
             [[float(offer.kind.totals.get(name, 0)) for name in names] for offer in offers],
-            [float(offer.price or 0) for offer in offers],
+            [self._price(offer) for offer in offers],
         )
         prices = dict(zip(names, duals, strict=True))
         self._worth_of_fine = prices.get(tasks.fine, 0.0)
@@ -304,10 +319,10 @@ class _Market:
             sum([prices.get(name, 0.0) * amount for name, amount in group.need.items()])
             for group in tasks.groups
         ]
-        self._dearest = max(float(offer.price or 0) for offer in offers)
+        self._dearest = max(self._price(offer) for offer in offers)
         self._bounds = {
             offer.number: sum([prices[name] * amount for name, amount in offer.kind.totals.items()])
-            / float(offer.price or 1)
+            / (self._price(offer) or 1.0)
             for offer in offers
         }
 

@@ -4,11 +4,11 @@ The parts of a COMPOUND go to hosts one after the other, and each takes the firs
 can take the very host that a later one needs; with the hosts in another order both have a place.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Final
 
+from xce.domain.demand.rooms import Rooms
 from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.classes import JobClass
 
@@ -28,7 +28,7 @@ def order_matters(job: JobClass) -> bool:
 def small_mixes(
     job: JobClass,
     offers: Sequence[Offer],
-    room: Mapping[int, int],
+    rooms: Rooms,
     used_of: Callable[[Sequence[Offer]], Sequence[Offer] | None],
 ) -> Iterator[list[Offer]]:
     """Yield the mixes of the fewest hosts, in order of preference, on which a job has a place and uses all.
@@ -42,7 +42,7 @@ def small_mixes(
             tries -= 1
             if tries < 0:
                 return
-            if any(count > room[offer.number] for offer, count in Counter(mix).items()):
+            if not rooms.hold(mix):
                 continue
             used = used_of(mix)
             if used is not None and len(used) == hosts:

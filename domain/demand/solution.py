@@ -13,12 +13,13 @@ from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.exchange import EXCHANGED_MAX, cheaper, price_of
-from xce.domain.demand.filling import GROUPS_MAX, MANNERS, TRIED_MAX, Filling, are_fillable
+from xce.domain.demand.filling import GROUPS_MAX, MANNERS, SCARCE, TRIED_MAX, Filling, are_fillable
 from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
 from xce.domain.demand.supply import Offer, Supply
 from xce.domain.demand.waiting_tasks import WaitingTasks
+from xce.domain.scheduling.classes import JobClass
 
 #: How often the pass is run again with the hosts of the run before.
 _REPEATS: Final = 4
@@ -125,11 +126,31 @@ class Solver:
             if len(filling.opened) < 2 or filling.price is None:
                 break
         if best is None:
-            tasks = WaitingTasks(jobs)
-            best = Filling(catalog.core, self._supply, jobs, tasks, by_worth=False)
-            if not best.fill():
-                return None
-        return self._filled(catalog, candidates, left_out, best)
+            best = self._by_scarce_filling(catalog, jobs)
+        return None if best is None else self._filled(catalog, candidates, left_out, best)
+
+    def _by_scarce_filling(self, catalog: Pass, jobs: Sequence[JobClass]) -> Filling | None:
+        """Return a filling where the supply is short: the first job comes first, unless few large hosts hold all or more."""
+        tries = [(False, MANNERS[0])]
+        if self._supply.rooms.are_shared:
+            tries = [(True, SCARCE), *tries, (False, SCARCE)]
+        best: Filling | None = None
+        for by_worth, manner in tries:
+            filling = Filling(
+                catalog.core,
+                self._supply,
+                jobs,
+                WaitingTasks(jobs),
+                by_worth=by_worth,
+                manner=manner,
+            )
+            if not filling.fill():
+                continue
+            if by_worth:
+                return filling
+            if best is None or filling.left_out < best.left_out:
+                best = filling
+        return best
 
     def _listed(self) -> tuple[Pass, list[Candidate], LeftOut] | None:
         """Return the jobs that have their shared amounts, taken in a pass; None if any is not simple."""
@@ -254,7 +275,7 @@ class Solver:
         if any(offer not in tier for offer in order) or not are_simple(found.run.placements):
             return found
         proof = PackedProof(found.run.placements, order, self._prime.first_new)
-        other = cheaper(proof, order, tier)
+        other = cheaper(proof, order, tier, self._supply.rooms)
         if price_of(other) < price_of(order):
             start = max(0, len(order) - EXCHANGED_MAX)
             proof.exchange(start, other[start:])

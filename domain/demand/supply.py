@@ -7,6 +7,7 @@ from typing import Final
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import State
+from xce.domain.demand.rooms import Rooms
 from xce.domain.formats.snapshot import Template
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.compile import Compiled
@@ -21,11 +22,11 @@ class Offer:
 
     Attributes:
         number: place in the order of preference: priority, priced before unpriced, price, id.
-        room: how many more hosts of it may be asked for now.
-        allowed: the same with no pause.
+        allowed: how many more hosts of it may be asked for, pauses and capacities aside.
+        cost: its price as a float, 0 where it has none; only proposals are made of it.
     """
 
-    __slots__ = ("allowed", "is_paused", "kind", "number", "price", "priority", "room", "template")
+    __slots__ = ("allowed", "cost", "is_paused", "kind", "number", "price", "priority", "template")
 
     def __init__(self, template: Template, kind: HostKind, now: datetime) -> None:
         self.template = template
@@ -33,9 +34,9 @@ class Offer:
         self.number = 0
         self.priority = template.priority
         self.price = template.price_per_hour
+        self.cost = float(self.price or 0)
         self.allowed = template.allowed
         self.is_paused = template.paused_until is not None and template.paused_until > now
-        self.room = 0 if self.is_paused else template.allowed
 
 
 class Supply:
@@ -43,6 +44,7 @@ class Supply:
 
     Attributes:
         offers: all templates in the order of preference.
+        rooms: how many more hosts there may be of each, before any is opened; to be copied by who opens some.
         tiers: those with room at the start, by priority, highest first.
         in_flight: by number of the meter, how much of each shared resource is on its way.
         headroom: by number of the meter, how much more could be obtained; only known amounts.
@@ -50,7 +52,7 @@ class Supply:
         has_any: whether there is anything that phase 1 did not have.
     """
 
-    __slots__ = ("all_counts", "has_any", "headroom", "in_flight", "offers", "tiers")
+    __slots__ = ("all_counts", "has_any", "headroom", "in_flight", "offers", "rooms", "tiers")
 
     def __init__(self, compiled: Compiled) -> None:
         snapshot = compiled.snapshot
@@ -67,10 +69,14 @@ class Supply:
                 key_of_name(offer.template.id),
             )
         )
-        self.tiers: list[list[Offer]] = []
         for number, offer in enumerate(self.offers):
             offer.number = number
-            if offer.room > 0:
+        self.rooms = Rooms(
+            self.offers, {capacity.name: capacity.room for capacity in catalog.capacities}
+        )
+        self.tiers: list[list[Offer]] = []
+        for offer in self.offers:
+            if self.rooms.left[offer.number] > 0:
                 if not self.tiers or self.tiers[-1][0].priority != offer.priority:
                     self.tiers.append([])
                 self.tiers[-1].append(offer)

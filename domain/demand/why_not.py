@@ -1,6 +1,6 @@
 """Why a job that could run some day found nothing in the catalog pass."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -17,6 +17,8 @@ from xce.domain.scheduling.placement import place, undo_placed
 #: Hosts that are added to see whether more would help; a job that could use more is taken to fit.
 _HOSTS_MAX: Final = 20_000
 _ANY_SPAN: Final = Span()
+#: Capacities named in one text before the others are only counted.
+_NAMED: Final = 3
 #: Said of a job that could run some day, and not on what the catalog has.
 NO_TEMPLATE: Final = "no template fits"
 
@@ -55,7 +57,7 @@ class WhyNot:
         if not everything:
             return NO_TEMPLATE
         if self._would_fit(core, job, everything):
-            return "no more room on any template that fits"
+            return f"no more room on any template that fits{self._short_of(job, everything)}"
         for alternative in job.alternatives:
             for part in alternative.parts:
                 if short := _short_on_hosts(core, part, part.tasks or job.least):
@@ -65,6 +67,25 @@ class WhyNot:
                         return f"limit {found.name}"
         names = [meter.name for meter in job.placed]
         return f"limit {min(names, key=key_of_name)}" if names else NO_TEMPLATE
+
+    def _short_of(self, job: JobClass, offers: Iterable[Offer]) -> str:
+        """Return which capacities leave less room than templates and job could use, with a colon; nothing if none does."""
+        rooms = self._catalog.rooms
+        found: dict[str, int] = {}
+        for offer in offers:
+            for draw in offer.template.draws:
+                if draw.capacity is not None:
+                    left = rooms.capacities[draw.capacity]
+                    if left < min(draw.most, most_hosts_of(job, offer.kind)):
+                        found[draw.capacity] = left
+        texts = [
+            f"capacity of {name} leaves room for {found[name]}"
+            if found[name]
+            else f"capacity of {name} is used up"
+            for name in sorted(found, key=key_of_name)
+        ]
+        more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+        return f": {', '.join(texts[:_NAMED])}{more}" if texts else ""
 
     def _would_fit(self, core: State, job: JobClass, offers: Sequence[Offer]) -> bool:
         """Return whether the job had a place with as many hosts of these templates as it could use."""

@@ -18,6 +18,7 @@ from xce.domain.formats.base import Count, Format, Name, Time
 from xce.domain.formats.building import built
 from xce.domain.formats.sameness import is_same
 from xce.domain.formats.snapshot import (
+    Capacity,
     Catalog,
     Countable,
     Group,
@@ -78,6 +79,9 @@ class CatalogChanges(Format):
     templates: Changes[Template] = Changes[Template]()
     countable: Changes[Countable] = Changes[Countable]()
     in_flight: InFlightChanges = InFlightChanges()
+    capacities: tuple[Capacity, ...] | None = Field(
+        default=None, description="all capacities, where any is another; null: none is"
+    )
 
 
 class Delta(Format):
@@ -133,6 +137,7 @@ def is_nothing(changes: CatalogChanges) -> bool:
     return changes is NO_CATALOG_CHANGES or not (
         changes.templates.is_any
         or changes.countable.is_any
+        or changes.capacities is not None
         or supply.hosts.is_any
         or supply.counts is not None
     )
@@ -323,6 +328,7 @@ def next_catalog(catalog: Catalog, changes: CatalogChanges, problems: list[Probl
             hosts=changed(supply.hosts, in_flight.hosts, "catalog.in_flight.hosts", problems),
             counts=supply.counts if in_flight.counts is None else in_flight.counts,
         ),
+        capacities=catalog.capacities if changes.capacities is None else changes.capacities,
     )
 
 
@@ -338,6 +344,7 @@ def catalog_changes(before: Catalog, after: Catalog) -> CatalogChanges:
             hosts=_changes(Changes[InFlightHost], supply.hosts, next_supply.hosts),
             counts=None if supply.counts == next_supply.counts else next_supply.counts,
         ),
+        capacities=None if before.capacities == after.capacities else after.capacities,
     )
 
 

@@ -266,6 +266,24 @@ class PendingJob(Format):
     )
 
 
+class Capacity(Format):
+    """A bound on hosts that templates may share, such as a provider's on all its hosts."""
+
+    name: Name
+    room: Count = Field(
+        description="how many more of all templates together, beyond what is in flight"
+    )
+
+
+class Draw(Format):
+    """One place that hosts of a template come from."""
+
+    capacity: Name | None = Field(
+        default=None, description="name of the capacity it takes from; null: none"
+    )
+    most: Count = Field(description="how many more of this template, the capacity aside")
+
+
 class Template(Format):
     """A kind of host that can be created."""
 
@@ -280,6 +298,10 @@ class Template(Format):
     paused_until: Time | None = None
     paused_why: str | None = None
     lead_time: Duration | None = Field(default=None, description="from asking to joined, typically")
+    draws: tuple[Draw, ...] = Field(
+        default=(),
+        description="where its hosts come from, the first with room first; none: no capacity bounds it",
+    )
 
 
 class Countable(Format):
@@ -321,6 +343,9 @@ class Catalog(Format):
     templates: tuple[Template, ...] = ()
     countable: tuple[Countable, ...] = ()
     in_flight: InFlight = InFlight()
+    capacities: tuple[Capacity, ...] = Field(
+        default=(), description="what templates draw on, several of them perhaps on the same"
+    )
 
 
 class MemoryUnit(StrEnum):

@@ -33,6 +33,7 @@ def _names_twice(snapshot: "Snapshot") -> Iterator[Problem]:
     yield from _repeats("pending", "id", (job.id for job in snapshot.pending))
     yield from _repeats("catalog.templates", "id", (one.id for one in catalog.templates))
     yield from _repeats("catalog.countable", "name", (one.name for one in catalog.countable))
+    yield from _repeats("catalog.capacities", "name", (one.name for one in catalog.capacities))
     yield from _repeats(
         "catalog.in_flight.hosts", "id", (one.id for one in catalog.in_flight.hosts)
     )
@@ -121,6 +122,16 @@ def _catalog(snapshot: "Snapshot") -> Iterator[Problem]:
     shared = {shared.name for shared in snapshot.shared}
     catalog = snapshot.catalog
     templates = {template.id for template in catalog.templates}
+    capacities = {capacity.name for capacity in catalog.capacities}
+    for i, template in enumerate(catalog.templates):
+        drawn = [draw.capacity for draw in template.draws if draw.capacity is not None]
+        yield from _repeats(f"catalog.templates[{i}].draws", "capacity", drawn)
+        for j, draw in enumerate(template.draws):
+            if draw.capacity is not None and draw.capacity not in capacities:
+                yield Problem(
+                    f"no capacity is named {draw.capacity!r}",
+                    f"catalog.templates[{i}].draws[{j}].capacity",
+                )
     for i, host in enumerate(catalog.in_flight.hosts):
         if host.template not in templates:
             yield Problem(

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
+from tests.reference.capacities import capacities, drawing
 from tests.reference.snapshots import NOW, rarely
 from xce.domain.formats.snapshot import (
     Catalog,
@@ -56,7 +57,8 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         for index in range(draw(st.integers(1, 15 if tasks < 4 else 5 if tasks < 20 else 1)))
     ]
     ids = draw(st.sampled_from([("t1", "t2"), ("t1",), ("t1", "t2", "t10")]))
-    templates = tuple(draw(_template(name)) for name in ids)
+    shared = draw(capacities([10, 5, 30, 2]))
+    templates = tuple(draw(drawing(draw(_template(name)), shared, [60, 9, 3])) for name in ids)
     flying = draw(rarely(st.integers(1, 4), 0, one_in=2))
     limit = Limit(
         name="limit",
@@ -76,6 +78,7 @@ def crowds(draw: st.DrawFn) -> Snapshot:
         pending=tuple(pending),
         catalog=Catalog(
             templates=templates,
+            capacities=shared,
             countable=(Countable(name="lic", headroom=draw(st.integers(0, 12))),),
             in_flight=InFlight(
                 hosts=tuple(InFlightHost(id=f"f{n}", template=ids[0]) for n in range(flying))

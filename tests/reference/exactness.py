@@ -186,6 +186,8 @@ def _within_room(case: Case) -> Iterator[str]:
     for template, many in Counter(case.order).items():
         if many > case.supply.room.get(template, 0):
             yield f"{many} hosts of {template}, and room for {case.supply.room.get(template, 0)}"
+    if not case.supply.hold(case.order):
+        yield f"no room for all of {case.result.demand.order} one after the other: {case.supply.capacities}"
     for name, amount in case.amounts.items():
         if amount > case.supply.headroom.get(name, 0):
             yield f"{amount} of {name}, and headroom {case.supply.headroom.get(name, 0)}"
@@ -363,7 +365,7 @@ def _best_host(case: Case) -> Iterator[str]:
     by_id = {template.id: template for template in case.supply.templates}
     chosen = case.order[0]
     for other, template in by_id.items():
-        better = _merit(template) < _merit(by_id[chosen]) and case.supply.room[other] > 0
+        better = _merit(template) < _merit(by_id[chosen]) and case.supply.hold([other])
         if better and _all_start(case, case.with_demand([other], case.amounts)):
             yield f"one host of {other} serves all as well as one of {chosen}, and comes first"
 

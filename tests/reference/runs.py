@@ -4,7 +4,6 @@ Which template a new host gets is free within the rules, so the pass is not repe
 the rules allow are searched for one that counts exactly the jobs which a result counts.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -89,9 +88,11 @@ class Runs:
             yield from single or self._mixed(step, job, number)
 
     def _fewest(self, step: Step, job: PlainJob, number: int, template: Template) -> list[Step]:
-        room = self.supply.room[template.id] - step.opened.count(template.id)
-        for hosts in range(1, min(room, job.least) + 1):
-            after = self._placed(step, job, number, (template.id,) * hosts)
+        for hosts in range(1, job.least + 1):
+            new = (template.id,) * hosts
+            if not self.supply.hold((*step.opened, *new)):
+                break
+            after = self._placed(step, job, number, new)
             if after is not None:
                 return [after]
         return []
@@ -104,8 +105,7 @@ class Runs:
             found: list[Step] = []
             for mix in product(names, repeat=hosts):
                 self._spend(1)
-                total = Counter((*step.opened, *mix))
-                if all(total[name] <= self.supply.room[name] for name in mix):
+                if self.supply.hold((*step.opened, *mix)):
                     after = self._placed(step, job, number, mix)
                     found += [] if after is None else [after]
             if found:

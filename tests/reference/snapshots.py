@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from tests.reference.capacities import capacities, drawing
 from tests.reference.requirements import requirements
 from xce.domain.cluster.resreq import write
 from xce.domain.formats.snapshot import (
@@ -334,7 +335,8 @@ def _crowd(draw: st.DrawFn) -> tuple[PendingJob, ...]:
 def _catalog(draw: st.DrawFn, hosts: Sequence[Host]) -> Catalog:
     ids = draw(st.sampled_from([("t1", "t2"), ("t1",), ("t2", "t10"), ("t1", "t2", "t10")]))
     ids = draw(rarely(st.just(()), ids, one_in=10))
-    templates = tuple(draw(_template(name)) for name in ids)
+    shared = draw(capacities([2, 1, 3, 4, 0]))
+    templates = tuple(draw(drawing(draw(_template(name)), shared, [9, 2, 1, 3, 0])) for name in ids)
     flying = st.builds(
         InFlightHost,
         id=st.sampled_from(
@@ -347,6 +349,7 @@ def _catalog(draw: st.DrawFn, hosts: Sequence[Host]) -> Catalog:
     counts = st.builds(InFlightCount, name=st.sampled_from(SHARED), amount=st.integers(0, 2))
     return Catalog(
         templates=templates,
+        capacities=shared,
         countable=tuple(
             Countable(
                 name=name,

@@ -24,6 +24,39 @@ class Supply:
     templates: tuple[Template, ...]
     room: Mapping[str, int]
     headroom: Mapping[str, int]
+    capacities: Mapping[str, int]
+
+    def hold(self, opened: Iterable[str]) -> bool:
+        """Return whether there is room for new hosts of these templates, opened one after the other.
+
+        Each takes from its template, and from the first of its template's draws that has something left.
+        """
+        by_id = {template.id: template for template in self.templates}
+        left, capacities = dict(self.room), dict(self.capacities)
+        most = {
+            (template.id, at): draw.most
+            for template in self.templates
+            for at, draw in enumerate(template.draws)
+        }
+        for name in opened:
+            left[name] -= 1
+            if left[name] < 0:
+                return False
+            if not by_id[name].draws:
+                continue
+            for at, draw in enumerate(by_id[name].draws):
+                if most[name, at] == 0:
+                    continue
+                if draw.capacity is None:
+                    most[name, at] -= 1
+                    break
+                if capacities[draw.capacity] > 0:
+                    most[name, at] -= 1
+                    capacities[draw.capacity] -= 1
+                    break
+            else:
+                return False
+        return True
 
 
 def supply_of(snapshot: Snapshot) -> Supply:
@@ -49,6 +82,7 @@ def supply_of(snapshot: Snapshot) -> Supply:
             for template in catalog.templates
         },
         headroom={countable.name: countable.headroom or 0 for countable in catalog.countable},
+        capacities={capacity.name: capacity.room for capacity in catalog.capacities},
     )
 
 

@@ -219,6 +219,15 @@ class KeptSessions(RuleBasedStateMachine):
         templates = with_again(catalog.templates, template, again)
         self.go_on(catalog=catalog.model_copy(update={"templates": templates}))
 
+    @precondition(lambda self: self.snapshot.catalog.capacities)
+    @rule(data=st.data(), room=st.integers(0, 3))
+    def a_capacity_has_other_room(self, data: st.DataObject, room: int) -> None:
+        catalog = self.snapshot.catalog
+        capacity = data.draw(st.sampled_from(catalog.capacities))
+        again = capacity.model_copy(update={"room": room})
+        capacities = with_again(catalog.capacities, capacity, again)
+        self.go_on(catalog=catalog.model_copy(update={"capacities": capacities}))
+
     @rule()
     def limits_are_others(self) -> None:
         self.go_on(limits=self.other.limits, quotas=self.other.quotas)

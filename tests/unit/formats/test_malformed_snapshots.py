@@ -65,8 +65,15 @@ GOOD: Document = {
     ],
     "catalog": {
         "templates": [
-            {"id": "c4", "provides": {"slots": 4}, "allowed": 10, "price_per_hour": "0.17"}
+            {
+                "id": "c4",
+                "provides": {"slots": 4},
+                "allowed": 10,
+                "price_per_hour": "0.17",
+                "draws": [{"capacity": "aws", "most": 9}, {"capacity": None, "most": 1}],
+            }
         ],
+        "capacities": [{"name": "aws", "room": 5}],
         "countable": [{"name": "lic", "headroom": 6, "price_per_hour": None}],
         "in_flight": {
             "hosts": [{"id": "i-9", "template": "c4", "expected_name": None}],
@@ -209,6 +216,17 @@ MALFORMED: list[tuple[Callable[[Document], None], str, str]] = [
         put("catalog.templates.0.provides", {"lic": 1}),
         "catalog.templates[0].provides.lic",
         "shared resource",
+    ),
+    (again("catalog.capacities"), "catalog.capacities[1].name", "'aws' is there twice"),
+    (
+        put("catalog.templates.0.draws.0.capacity", "gcp"),
+        "catalog.templates[0].draws[0].capacity",
+        "no capacity is named 'gcp'",
+    ),
+    (
+        put("catalog.templates.0.draws.1.capacity", "aws"),
+        "catalog.templates[0].draws[1].capacity",
+        "'aws' is there twice",
     ),
     (put("hosts.0.total.lic", 1), "hosts[0].total.lic", "is a shared resource"),
     (drop("catalog.countable.0.headroom"), "catalog.countable[0].headroom", "missing"),

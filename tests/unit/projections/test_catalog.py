@@ -35,11 +35,21 @@ from xce.domain.engine.commands import (
 from xce.domain.formats.provider import ProviderDescription, TemplateOffer
 from xce.domain.formats.snapshot import Countable, Snapshot, Template
 from xce.projections.all import Projections
-from xce.projections.catalog import UNLIMITED
+from xce.projections.room import UNLIMITED
 
 
 def lines(run: Run) -> list[tuple[str, int]]:
     return [(line.id, line.allowed) for line in run.catalog().templates]
+
+
+def draws(run: Run, now: datetime | None = None) -> dict[str, list[tuple[str | None, int]]]:
+    view = run.projections.catalog.view(now or run.now)
+    return {line.id: [(draw.capacity, draw.most) for draw in line.draws] for line in view.templates}
+
+
+def capacities(run: Run, now: datetime | None = None) -> list[tuple[str, int]]:
+    view = run.projections.catalog.view(now or run.now)
+    return [(capacity.name, capacity.room) for capacity in view.capacities]
 
 
 def in_flight(run: Run) -> list[tuple[str, str]]:
@@ -146,6 +156,54 @@ def test_the_capacity_of_a_provider_is_shared_by_its_templates() -> None:
     run.do(hosts("R1", 4, "c4"))
 
     assert lines(run) == [("c4", 1), ("m8", 1)]
+
+
+def test_lines_name_the_capacities_that_they_share_and_what_is_left_of_them() -> None:
+    run = Run(
+        cloud("aws", template("c4"), template("m8", max_number=3), capacity=5),
+        cloud("gcp", template("c4"), template("x1", max_number=2), priority=7),
+        cloud("own", template("y1", max_number=2)),
+    )
+    run.do(hosts("R1", 4, "c4"))
+
+    assert draws(run) == {
+        "c4": [(None, UNLIMITED), ("aws", UNLIMITED)],  # gcp is asked first, and has no capacity
+        "m8": [("aws", 3)],
+        "x1": [],
+        "y1": [],
+    }
+    assert capacities(run) == [("aws", 1)]
+    run.do(RefuseRequest("R1", "no"))
+    assert capacities(run) == [("aws", 5)]
+
+
+def test_who_failed_of_late_is_drawn_on_last_and_who_is_paused_not_at_all() -> None:
+    run = Run(
+        cloud("aws", template("c4"), capacity=5, priority=7),
+        cloud("gcp", template("c4"), capacity=3),
+    )
+    run.do(PauseProvider("aws", "c4", at(10), "no capacity"))
+
+    assert draws(run, at(5)) == {"c4": [("gcp", UNLIMITED)]}
+    assert capacities(run, at(5)) == [("gcp", 3)]
+    assert draws(run, at(15)) == {"c4": [("gcp", UNLIMITED), ("aws", UNLIMITED)]}
+    assert draws(run, at(20)) == {"c4": [("aws", UNLIMITED), ("gcp", UNLIMITED)]}
+
+
+def test_what_is_left_of_a_capacity_is_a_size_that_can_be_asked() -> None:
+    run = Run(cloud("aws", template("c4", max_number=9), capacity=7, minimum=4, step=2))
+
+    assert (lines(run), draws(run)) == ([("c4", 6)], {"c4": [("aws", 8)]})
+    assert capacities(run) == [("aws", 6)]
+
+
+def test_a_line_that_is_offered_no_more_draws_on_nothing() -> None:
+    run = Run(cloud("aws", template("c4"), capacity=5))
+    run.do(hosts("R1", 1))
+
+    run.do(DescribeProvider(cloud("aws", template("m8"), capacity=5)))
+
+    assert draws(run) == {"c4": [], "m8": [("aws", UNLIMITED)]}
 
 
 def test_room_is_a_size_that_can_be_asked() -> None:
