@@ -100,6 +100,13 @@ def need(resource: str, number: Number, units: UnitSettings) -> int:
     return amount
 
 
+def written(resource: str, amount: int) -> str:
+    """Return an amount of a resource of hosts for people: memory with its unit, as a configuration has it; others are counts."""
+    if resource != MEM or amount == 0:
+        return str(amount)
+    return f"{amount // 1024}GiB" if amount % 1024 == 0 else f"{amount}MiB"
+
+
 def unknown_units(requirement: Requirement, units: UnitSettings) -> tuple[str, ...]:
     """Return the resources of which the requirement has a bare number that cannot be read, by name.
 

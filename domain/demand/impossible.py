@@ -13,6 +13,7 @@ from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.limits import Meters
 from xce.domain.cluster.state import Ground, State
+from xce.domain.cluster.units import written
 from xce.domain.demand.supply import Supply, most_hosts_of, tasks_on_empty
 from xce.domain.scheduling.classes import Alternative, JobClass, Part
 from xce.domain.scheduling.compile import Compiled
@@ -196,7 +197,7 @@ class Impossible:
         for name, amount in amounts:
             most = max(kind.totals.get(name, 0) for kind in matching)
             if amount > most:
-                return f"needs {amount} of {name!r} on one host, at most {most} are possible"
+                return f"needs {written(name, amount)} of {name!r} on one host, at most {written(name, most)} are possible"
         fewest = request.fewest_hosts(tasks)
         fitting = self._hosts_for(part, request.largest_bucket(tasks) if span.ptile else 1)
         if fitting < fewest:

@@ -10,6 +10,7 @@ from typing import Final
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.limits import Meter, Rule
 from xce.domain.cluster.state import State
+from xce.domain.cluster.units import written
 from xce.domain.scheduling.classes import JobClass
 
 #: The pseudo resource of a host that another job excludes us from, or we exclude from us.
@@ -48,7 +49,10 @@ def unmet(core: State, number: int, wanted: int, left: int) -> str:
     """Return what is said of a meter that is short before any host is looked at."""
     meter = core.ground.meters.all[number]
     if meter.rule is not None:
-        return f"{meter.resource}: {wanted} wanted, {max(0, left)} of {meter.rule.amount} left"
+        amounts = [
+            written(meter.resource, each) for each in (wanted, max(0, left), meter.rule.amount)
+        ]
+        return f"{meter.resource}: {amounts[0]} wanted, {amounts[1]} of {amounts[2]} left"
     if meter.name in core.ground.meters.unknown:
         return f"{wanted} wanted, use unknown"
     return f"{wanted} wanted, {max(0, left)} free"
@@ -58,7 +62,7 @@ def limit(core: State, job: JobClass, name: str) -> str | None:
     """Return what a limit or guarantee of this name says that holds for a job."""
     for guarantee in core.ground.guarantees:
         if guarantee.name == name:
-            return f"{guarantee.resource}: {guarantee.amount} guaranteed to its group"
+            return f"{guarantee.resource}: {written(guarantee.resource, guarantee.amount)} guaranteed to its group"
     for meter in job.meters:
         if meter.name == name and meter.rule is not None:
             return at_most(meter.resource, meter.rule)
@@ -71,7 +75,7 @@ def at_most(resource: str, rule: Rule) -> str:
         where = " on each host" if rule.per_host else ""
     else:
         where = " on each of its hosts" if rule.per_host else " on its hosts"
-    return f"{resource}: at most {rule.amount}{where}"
+    return f"{resource}: at most {written(resource, rule.amount)}{where}"
 
 
 def short_hosts(core: State, resource: str, places: Sequence[int]) -> str:
@@ -80,7 +84,7 @@ def short_hosts(core: State, resource: str, places: Sequence[int]) -> str:
         return "jobs that cannot share it"
     column = core.column(resource)
     most = max([column[place] for place in places])
-    return f"at most {most} free" if most > 0 else "none free"
+    return f"at most {written(resource, most)} free" if most > 0 else "none free"
 
 
 def too_few(tasks: int) -> str:
@@ -90,5 +94,7 @@ def too_few(tasks: int) -> str:
 
 def fewest_hosts(meter: Meter, need: int, left: int) -> str:
     """Return what is said of an amount that is short for the fewest hosts that a plan can have."""
-    of = "free" if meter.rule is None else f"of {meter.rule.amount} left"
-    return f"{need} wanted at least, {max(0, left)} {of}"
+    if meter.rule is None:
+        return f"{need} wanted at least, {max(0, left)} free"
+    amounts = [written(meter.resource, each) for each in (need, max(0, left), meter.rule.amount)]
+    return f"{amounts[0]} wanted at least, {amounts[1]} of {amounts[2]} left"

@@ -95,6 +95,27 @@ def test_short_hosts_say_the_most_that_is_free_on_any_of_them() -> None:
     ) == [("mem", "none free"), ("slots", "at most 2 free")]
 
 
+@pytest.mark.parametrize(
+    ("free", "detail"),
+    [(8192, "at most 8GiB free"), (5000, "at most 5000MiB free"), (0, "none free")],
+)
+def test_memory_is_said_with_its_unit(free: int, detail: str) -> None:
+    hosts = [host("h1", slots=4, mem=free)]
+    busy = [running()] if free else []
+    wants = job("1", resreq="rusage[slots=1,mem=16GiB]")
+
+    assert said("1", hosts=hosts, running=busy, pending=[wants]) == [("mem", detail)]
+
+
+def test_a_limit_of_memory_is_said_with_its_unit() -> None:
+    limits = [{"name": "m", "resource": "mem", "amount": 6144, "per": "user"}]
+    wants = job("1", resreq="rusage[slots=1,mem=8GiB]")
+
+    (found,) = said("1", hosts=[host("h1", slots=4, mem=65536)], limits=limits, pending=[wants])
+
+    assert found == ("m", "mem: 8GiB wanted, 6GiB of 6GiB left")
+
+
 def test_what_is_said_of_hosts_parts_no_sets_of_jobs_that_want_different_amounts() -> None:
     result = run_session(
         snapshot(
