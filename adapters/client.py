@@ -17,6 +17,8 @@ import httpx
 from xce.adapters.client_channel import ATTEMPTS, Channel, Pushed
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.wire import write_command
+from xce.domain.events.base import cut
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.periods import Period
 from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
@@ -207,9 +209,21 @@ class Client:
         self,
         occupied: Mapping[str, int | None],
         reports: Mapping[str, SharedReport] | None = None,
+        *,
+        of: Supply | None = None,
     ) -> OrderAnswer:
-        """Report what is in use of shared resources, None: unknown; and what else is known of them."""
-        body = {
+        """Report what is in use of shared resources, None: unknown; and what else is known of them.
+
+        Args:
+            occupied: by resource.
+            reports: by resource.
+            of: the supply that the session was of; with it a report that comes late is refused.
+
+        Raises:
+            RejectedError: it comes late; the next session's report counts.
+        """
+        known = {} if of is None else {"primary": of.primary, "as_of": of.now.isoformat()}
+        body = known | {
             "occupied": dict(occupied),
             "reports": {name: one.model_dump(mode="json") for name, one in (reports or {}).items()},
         }
@@ -218,6 +232,10 @@ class Client:
     def publish_session(self, result: SessionResult) -> None:
         """Publish a session's result; it replaces the one before."""
         self._channel.call("PUT", "/v1/session", content=result.to_json())
+
+    def report_no_session(self, why: str) -> None:
+        """Tell why there can be no session now."""
+        self._channel.call("PUT", "/v1/no-session", content=NoSession(why=cut(why)).to_json())
 
     def post_snapshot(self, snapshot: Snapshot) -> None:
         """Post the snapshot of a session."""

@@ -12,6 +12,7 @@ from xce.domain.engine.alerting import Condition
 from xce.domain.events.base import cut
 from xce.domain.formats.alert_settings import AlertSettings
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.policy import Pause
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.standing import BudgetUse, StandingReport
@@ -41,6 +42,8 @@ class Look:
         reports: what the scheduler reported of shared resources; empty: nothing yet.
         pools: shared resources of the configuration.
         standing: the newest report of each provisioner that is not too old; empty: there is none.
+        no_session: of each scheduler that can hold no session: why, as it said last.
+        has_session: whether there is a session that is not too old.
     """
 
     projections: Projections
@@ -49,6 +52,8 @@ class Look:
     reports: Mapping[str, SharedReport] = field(default_factory=dict[str, SharedReport])
     pools: tuple[SharedPool, ...] = ()
     standing: Mapping[str, StandingReport] = field(default_factory=dict[str, StandingReport])
+    no_session: Mapping[str, NoSession] = field(default_factory=dict[str, NoSession])
+    has_session: bool = False
 
 
 def conditions(look: Look) -> tuple[Condition, ...]:
@@ -63,6 +68,8 @@ def unknown(look: Look) -> frozenset[AlertKind]:
         found |= {AlertKind.BUDGET, AlertKind.MASS_LOSS}
     if not look.reports:
         found.add(AlertKind.DRIFT)
+    if not look.no_session and not look.has_session:
+        found.add(AlertKind.NO_SESSION)
     return frozenset(found)
 
 
@@ -218,6 +225,16 @@ def _unattended(look: Look) -> Iterator[Condition]:
         )
 
 
+def _no_session(look: Look) -> Iterator[Condition]:
+    for scheduler, report in look.no_session.items():
+        yield Condition(
+            AlertKind.NO_SESSION,
+            scheduler,
+            cut(f"{scheduler} holds no session, so demand is unknown: {report.why}"),
+            look.settings.no_session_after,
+        )
+
+
 def _clock(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
@@ -230,4 +247,5 @@ _FINDERS: Final[Mapping[AlertKind, Callable[[Look], Iterable[Condition]]]] = {
     AlertKind.MASS_LOSS: _mass_loss,
     AlertKind.TAKEN_OVER: _taken_over,
     AlertKind.UNATTENDED: _unattended,
+    AlertKind.NO_SESSION: _no_session,
 }

@@ -43,6 +43,9 @@ HEAD = f"""# REST interface
   too where it has a `url`; `/healthz`, `/metrics` and this interface's document it answers itself. Give a client all addresses: it finds the primary. A caller who takes what may be behind says so with
   `X-XCE-Standby: allow`: then a standby answers what is marked with ° from what it has read of the log, with `X-XCE-Standby: true` and `X-XCE-Position`. Never plan on such an answer.
 - **Leases**: a provisioner names in `epochs` the lease epoch under which it acts on each provider. An old one is refused (`stale-epoch`): it must stop acting.
+  What it says of a provider (descriptions, pauses) is refused, too, where another one acts on the provider.
+- **Bookings** name in `primary` and `as_of` the `primary` and `now` of the supply that the session was of: one that comes late, behind a newer one or after
+  a failover, is refused (`late-report`). Without them a report counts whenever it comes.
 - **Pages**: lists take `limit` (at most 1000) and `cursor`; `next` of one page is the cursor of the next, null on the last.
 - **Errors** are `application/problem+json` with a stable `code`; a message that cannot be read lists all its problems with their paths. 503 and 429 may be
   tried again, with the same key.

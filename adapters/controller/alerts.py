@@ -38,6 +38,7 @@ from xce.domain.events.base import cut
 from xce.domain.formats.alert import AlertNotice
 from xce.domain.formats.alert_settings import AlertSettings, WebhookSettings
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.standing import StandingReport
 from xce.projections.alerts import Notice
 from xce.projections.conditions import Look, conditions, unknown
@@ -74,6 +75,7 @@ class Surroundings:
         name: of this controller, for those who are told.
         pools: shared resources of the configuration, as it is now.
         standing: reports of provisioners that are not too old.
+        no_session: why schedulers can hold no session, as those said that are not too old.
         sleep: waits; for tests.
     """
 
@@ -81,6 +83,7 @@ class Surroundings:
     name: str
     pools: Callable[[], tuple[SharedPool, ...]]
     standing: Callable[[], Mapping[str, StandingReport]]
+    no_session: Callable[[], Mapping[str, NoSession]]
     watch: Watch
     clock: SystemClock
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -193,6 +196,8 @@ class Alerts:
             reports=views.reports,
             pools=self._around.pools(),
             standing=self._around.standing(),
+            no_session=self._around.no_session(),
+            has_session=views.session is not None,
         )
         raised = frozenset((row.kind, row.subject) for row in views.projections.alerts.raised())
         return conditions(look), raised, unknown(look)

@@ -20,6 +20,7 @@ from xce.domain.errors import InputError
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.base import Format, Name, problems_of
 from xce.domain.formats.controller_config import ControllerConfig
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.rest import PAGE_DEFAULT, PAGE_MAX
 from xce.domain.formats.simulated_provider import Zone
@@ -29,7 +30,7 @@ from xce.domain.values import natural_key
 
 T = TypeVar("T")
 
-#: A report of a provisioner that is older says nothing any more.
+#: A report of a provisioner, or of a scheduler without a session, that is older says nothing any more.
 STANDING_LIVES_S: Final = 300.0
 #: Time zones of one call.
 ZONES_MAX: Final = 16
@@ -54,6 +55,10 @@ class Board:
     standing: dict[str, tuple[StandingReport, float]] = field(
         default_factory=dict[str, tuple[StandingReport, float]]
     )
+    #: Why each scheduler can hold no session, and when it said so; gone once it has published one.
+    no_session: dict[str, tuple[NoSession, float]] = field(
+        default_factory=dict[str, tuple[NoSession, float]]
+    )
     #: The newest look of each source at each resource.
     observations: dict[tuple[str, str], Observation] = field(
         default_factory=dict[tuple[str, str], Observation]
@@ -62,6 +67,11 @@ class Board:
     def standing_at(self, elapsed_s: float) -> dict[str, StandingReport]:
         """Return the reports of provisioners that are not too old."""
         kept = dict(self.standing)
+        return {by: one for by, (one, at_s) in kept.items() if elapsed_s - at_s < STANDING_LIVES_S}
+
+    def no_session_at(self, elapsed_s: float) -> dict[str, NoSession]:
+        """Return why schedulers can hold no session, as those said that are not too old."""
+        kept = dict(self.no_session)
         return {by: one for by, (one, at_s) in kept.items() if elapsed_s - at_s < STANDING_LIVES_S}
 
 

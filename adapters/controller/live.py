@@ -151,7 +151,7 @@ class LiveController:
             for row in self._follower.projections.leases.rows()
             if row.state is LeaseState.HELD
         ]
-        self._machine.start(held, elapsed_s=self._clock.elapsed_s())
+        self._machine.start(held, elapsed_s=self._clock.elapsed_s(), primary=self.epoch)
         self._lease_ends = self._machine.lease_ends_s()
         self._thread = Thread(target=self._run, name="xce-writer", daemon=True)
         self._thread.start()
@@ -233,6 +233,7 @@ class LiveController:
                 self._occupied,
                 self.session(),
                 self._reports,
+                self.epoch,
             )
             return question(views)
 

@@ -45,6 +45,7 @@ from xce.domain.engine.wire import MODELS, OrderFormat, read_order
 from xce.domain.errors import RejectedError
 from xce.domain.events import ids
 from xce.domain.formats.base import Format
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
     Because,
@@ -160,7 +161,7 @@ async def describe(call: Call) -> Reply:
 async def report_bookings(call: Call) -> Reply:
     """The scheduler reports what is in use of shared resources; what is not named stays."""
     read: Any = _BOOKINGS.from_json(call.body, "the body")
-    return await _give(call, ReportBookings(read.occupied, read.reports))
+    return await _give(call, ReportBookings(read.occupied, read.reports, read.primary, read.as_of))
 
 
 # ------------------------------------------------------------------------- hosts
@@ -278,6 +279,15 @@ async def post_session(call: Call) -> Reply:
     """Publish a session's result: demand, idle supply, pend reasons. In memory; the newest replaces older ones."""
     result = await asyncio.to_thread(SessionResult.from_json, call.body, "the body")
     call.live.publish(result, call.body.decode(), call.caller.by)
+    call.service.board.no_session.clear()
+    return Reply(status=204)
+
+
+async def report_no_session(call: Call) -> Reply:
+    """Tell why there can be no session now; until there is one, it is told again and again. In memory."""
+    report = NoSession.from_json(call.body, "the body")
+    _ = call.live  # one that stands by has no use for it
+    call.service.board.no_session[call.caller.by] = report, time.monotonic()
     return Reply(status=204)
 
 
@@ -369,5 +379,6 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint("PUT", "/v1/observations", "Report observations", report_observations, None, Report.OBSERVATIONS, ObservationReport, ()),
     Endpoint("PUT", "/v1/standing", "Report how a provisioner stands", report_standing, None, Report.STANDING, StandingReport, ()),
     Endpoint("PUT", "/v1/session", "Publish a session result", post_session, None, Report.SESSION, SessionResult, (), large=True),
+    Endpoint("PUT", "/v1/no-session", "Report that there is no session", report_no_session, None, Report.NO_SESSION, NoSession, ()),
     Endpoint("PUT", "/v1/snapshot", "Post a snapshot", post_snapshot, None, Report.SNAPSHOT, Snapshot, (), large=True),
 )  # fmt: skip

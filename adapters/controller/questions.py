@@ -1,6 +1,7 @@
 """Endpoints that read: lists and single things, all of one answer at one position of the log."""
 
 import asyncio
+import time
 from importlib.metadata import version
 from typing import Final
 
@@ -61,6 +62,7 @@ async def status(call: Call) -> Reply:
     head = await asyncio.to_thread(call.live.log.head) if standby is None else standby.head
     live = call.live if standby is None else None
     newest = None if live is None else live.session()
+    unheld = call.service.board.no_session_at(time.monotonic())
 
     def made(views: Views) -> Status:
         return Status(
@@ -71,6 +73,7 @@ async def status(call: Call) -> Reply:
             primary=live is not None and live.lost is None,
             session=0 if live is None or live.feed.session is None else live.feed.session.number,
             session_age_s=None if live is None or newest is None else live.age_s(newest),
+            no_session=next((one.why for one in unheld.values()), None),
             now=views.now,
         )
 
@@ -211,6 +214,7 @@ def supply_of(
     return Supply(
         position=projections.position,
         now=views.now,
+        primary=views.primary,
         catalog=projections.catalog.view(views.now),
         shared=tuple(shared_entry(row, views) for row in projections.totals.all()),
         inventory=projections.inventory.view(),

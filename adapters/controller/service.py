@@ -271,6 +271,7 @@ class ControllerService:
             name=name,
             pools=lambda: self.config.shared,
             standing=lambda: board.standing_at(clock.elapsed_s()),
+            no_session=lambda: board.no_session_at(clock.elapsed_s()),
             watch=self._metrics,
             clock=clock,
         )

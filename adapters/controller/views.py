@@ -18,6 +18,7 @@ class Views:
         lease_left_s: seconds until the term of each held lease ends.
         occupied: what is in use of each shared resource, as reported.
         reports: what else the scheduler reported of each.
+        primary: epoch of this controller as the primary; 0: it is none.
         session: the newest session result; None: none, or it is older than its time to live.
     """
 
@@ -27,3 +28,4 @@ class Views:
     occupied: Mapping[str, int | None]
     session: Published | None
     reports: Mapping[str, SharedReport] = field(default_factory=dict[str, SharedReport])
+    primary: int = 0

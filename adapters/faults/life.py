@@ -152,5 +152,12 @@ def _patient(step: Callable[[], float]) -> Callable[[], float]:
 def supply_of_node(node: ControllerNode) -> Supply:
     """Return what the real controller answers of a node's views."""
     return supply_of(
-        Views(node.projections, node.clock.now(), node.lease_left_s(), node.occupied(), None)
+        Views(
+            node.projections,
+            node.clock.now(),
+            node.lease_left_s(),
+            node.occupied(),
+            None,
+            primary=node.epoch,
+        )
     )

@@ -149,7 +149,7 @@ class LiveScheduler:
                 snapshot, trace=self._config.trace, allocators=self._allocators(snapshot)
             )
         except InputError as error:
-            self._say(f"no session: {str(error).splitlines()[0]}", problems=len(error.problems))
+            self._say(scheduler.unreadable(snapshot, error), problems=len(error.problems))
             return None
         self._said = None
         took = self._clock.elapsed_s() - begun
@@ -157,7 +157,9 @@ class LiveScheduler:
         if self._recorder is not None:
             self._recorder.session(snapshot, result)
         self._client.report_bookings(
-            self._memory.occupied(snapshot, result), self._memory.shared_reports(snapshot.now)
+            self._memory.occupied(snapshot, result),
+            self._memory.shared_reports(snapshot.now),
+            of=supply,
         )
         refused = self._order(view, supply, result)
         self._publish(snapshot, result)
@@ -249,7 +251,17 @@ class LiveScheduler:
         return self._gone[instance]
 
     def _say(self, what: str, **more: object) -> None:
-        """Log why there is no session, once until there is one."""
+        """Log why there is no session, once until there is one; and tell the controller, each time.
+
+        Raises:
+            TransientError: the controller is away.
+        """
         if what != self._said:
             _LOG.warning("no session", why=what, **more)
             self._said = what
+        try:
+            self._client.report_no_session(what)
+        except ForbiddenError:
+            raise
+        except RejectedError as error:  # of a release that knows no such report
+            _LOG.debug("not told", why=str(error), code=error.code)

@@ -45,6 +45,8 @@ class AlertKind(StrEnum):
     TAKEN_OVER = "taken_over"
     #: Something of a provider costs money, and nobody acts on the provider.
     UNATTENDED = "unattended"
+    #: The scheduler can hold no session: demand is unknown, and nothing is bought or given back for it.
+    NO_SESSION = "no_session"
 
 
 class Alert(Aggregate[AlertState]):

@@ -42,6 +42,7 @@ class Report(StrEnum):
     """What is told and kept in memory only, without being a command."""
 
     SESSION = "publish-session"
+    NO_SESSION = "report-no-session"
     SNAPSHOT = "post-snapshot"
     OBSERVATIONS = "report-observations"
     STANDING = "report-standing"
@@ -108,6 +109,7 @@ ROLES: Final[Mapping[Action, frozenset[Role]]] = {
     s.ClearAlert: _ADMIN,
     s.RecordTold: _ADMIN,
     Report.SESSION: _SCHEDULER,
+    Report.NO_SESSION: _SCHEDULER,
     Report.SNAPSHOT: _SCHEDULER,
     Report.OBSERVATIONS: _PROVISIONER,
     Report.STANDING: _PROVISIONER,

@@ -123,10 +123,16 @@ class ReleaseLease:
 
 @dataclass(frozen=True, slots=True)
 class ReportBookings:
-    """The scheduler's report of what is occupied of each shared resource, None: unknown; and what else it knows. In memory only."""
+    """The scheduler's report of what is occupied of each shared resource, None: unknown; and what else it knows. In memory only.
+
+    One that names ``primary`` and ``as_of``, both from the supply that the session was of, is refused when it comes late: after a
+    failover, or behind a newer one. What is occupied must not be what it was.
+    """
 
     occupied: Mapping[Name, Count | None]
     reports: Mapping[Name, SharedReport] = field(default_factory=dict[str, SharedReport])
+    primary: Count | None = None
+    as_of: Time | None = None
 
 
 # --------------------------------------------------------------------- requests

@@ -11,7 +11,7 @@ pause...) are recognised by the caller's key: a receipt is saved in the same app
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -68,6 +68,14 @@ class _Pending:
     answers: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
     occupied: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
     reports: dict[str, SharedReport] = field(default_factory=dict[str, SharedReport])
+    #: Of what time the newest report of bookings is, by the supply that it was made with; None: of none that said it.
+    booked_as_of: datetime | None = None
+
+
+class LateReportError(RejectedError):
+    """What is reported is not so any more: a newer report has come, or another controller has become the primary."""
+
+    code = "late-report"
 
 
 class Controller:
@@ -81,9 +89,20 @@ class Controller:
         self._pending = _Pending()
         self._occupied: dict[str, int | None] = {}
         self._reports: dict[str, SharedReport] = {}
+        self._booked_as_of: datetime | None = None
+        self._primary: int | None = None
 
-    def start(self, held: Iterable[ProviderLease], *, elapsed_s: float) -> None:
-        """Begin to keep the leases that are held by the log: each gets one full term of grace."""
+    def start(
+        self, held: Iterable[ProviderLease], *, elapsed_s: float, primary: int | None = None
+    ) -> None:
+        """Begin to keep the leases that are held by the log: each gets one full term of grace.
+
+        Args:
+            held: the leases.
+            elapsed_s: the monotonic clock.
+            primary: epoch under which this controller is the primary; None: there is no other.
+        """
+        self._primary = primary
         self._terms.start(((lease.name, lease.term) for lease in held), elapsed_s)
 
     def found(self, lease: ProviderLease, *, elapsed_s: float) -> None:
@@ -167,6 +186,7 @@ class Controller:
         self._terms.appended()
         self._occupied.update(self._pending.occupied)
         self._reports.update(self._pending.reports)
+        self._booked_as_of = self._pending.booked_as_of or self._booked_as_of
         self._answers.update(self._pending.answers)
         while len(self._answers) > REMEMBERED_MAX:
             del self._answers[next(iter(self._answers))]
@@ -235,7 +255,11 @@ class Controller:
         self, commands: tuple[Command, ...], stamp: Stamp, elapsed_s: float
     ) -> list[ProviderLease]:
         """Do all commands, or take back what was done of them; return the leases that changed or were renewed."""
-        before = dict(self._pending.occupied), dict(self._pending.reports)
+        before = replace(
+            self._pending,
+            occupied=dict(self._pending.occupied),
+            reports=dict(self._pending.reports),
+        )
         renewed: list[ProviderLease] = []
         try:
             for command in commands:
@@ -243,12 +267,12 @@ class Controller:
                 if lease is not None:
                     renewed.append(lease)
         except RejectedError:
-            self._take_back(*before)
+            self._take_back(before)
             raise
         except (
             ValidationError
         ) as error:  # a fact that no event can hold, such as an id that is too long
-            self._take_back(*before)
+            self._take_back(before)
             problems = "; ".join(str(problem) for problem in problems_of(error))
             raise RejectedError(f"cannot be recorded: {problems}") from None
         changed = self._space.leases()
@@ -259,9 +283,25 @@ class Controller:
                 self._terms.end(lease.name)
         return [*renewed, *(lease for lease in changed if lease not in renewed)]
 
-    def _take_back(self, occupied: dict[str, int | None], reports: dict[str, SharedReport]) -> None:
+    def _take_back(self, before: _Pending) -> None:
         self._space.undo()
-        self._pending.occupied, self._pending.reports = occupied, reports
+        self._pending = before
+
+    def _book(self, command: c.ReportBookings) -> None:
+        """Keep what is occupied, unless it is what it was before a failover, or before a newer report."""
+        if None not in (command.primary, self._primary) and command.primary != self._primary:
+            raise LateReportError(
+                f"the report is of a session with the controller of epoch {command.primary}; this one has {self._primary}"
+            )
+        newest = self._pending.booked_as_of or self._booked_as_of
+        if command.as_of is not None:
+            if newest is not None and command.as_of < newest:
+                raise LateReportError(
+                    f"the report is as of {command.as_of.isoformat()}; there is one as of {newest.isoformat()}"
+                )
+            self._pending.booked_as_of = command.as_of
+        self._pending.occupied.update(command.occupied)
+        self._pending.reports.update(command.reports)
 
     def _dispatch(self, command: Command, stamp: Stamp, elapsed_s: float) -> ProviderLease | None:
         """Do one command; return the lease that it renews."""
@@ -279,8 +319,7 @@ class Controller:
             case c.ReleaseLease():
                 self._release(command, stamp)
             case c.ReportBookings():
-                self._pending.occupied.update(command.occupied)
-                self._pending.reports.update(command.reports)
+                self._book(command)
             case (
                 c.OpenRequest() | c.AcceptRequest() | c.RefuseRequest() | c.LoseTrack()
                 | c.RecordStatus() | c.GiveUpRequest() | c.SettleRequest()

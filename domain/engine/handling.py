@@ -84,8 +84,9 @@ class Stamp:
 # -------------------------------------------------------------- what exists
 def provider(space: Workspace, command: ProviderCommand, stamp: Stamp) -> None:
     """A provider describes itself, or is paused."""
+    name = command.description.name if isinstance(command, DescribeProvider) else command.provider
+    space.fence_words(name, stamp.by.partition("/")[2])
     if isinstance(command, DescribeProvider):
-        name = command.description.name
         known = space.find(Provider, ids.provider_id(name))
         if known is None:
             space.add(

@@ -4,11 +4,13 @@ Supply, totals and hosts of one snapshot come from one log position (D12): a hos
 flight, so it is left out until its join is recorded; a host that is drained takes no work, whatever the batch system says of it.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from xce.domain.errors import InputError
 from xce.domain.formats.config import SharedPool
 from xce.domain.formats.policy import GrantEntry, InstanceEntry
 from xce.domain.formats.rest import DrainEntry, JoinReport, Observations, SharedEntry, Supply
@@ -22,6 +24,8 @@ from xce.domain.sharing.meter import Meter, Totals
 from xce.domain.sharing.recall import recalled_by, recalled_of
 from xce.domain.sharing.wants import pool_of, report_of, whole_wants
 
+#: Where a session says that a requirement is wrong.
+_RESREQ: Final = re.compile(r"pending\[(\d+)\]\.resreq", re.ASCII)
 _IN_CLUSTER = frozenset({InstanceState.JOINED, InstanceState.DRAINING, InstanceState.RETURNING})
 #: A host that passed its health check counts as open for so long, even where the batch system shows it as closed still.
 OPENS_WITHIN: Final = timedelta(minutes=5)
@@ -46,6 +50,19 @@ class Reports:
 
     def __bool__(self) -> bool:
         return bool(self.joins or self.looks)
+
+
+def unreadable(snapshot: Snapshot, error: InputError) -> str:
+    """Return which job keeps a session from being held, with its requirement, for people; of several the first."""
+    first = error.problems[0]
+    found = _RESREQ.fullmatch(first.path)
+    if found is None:
+        return str(error).splitlines()[0]
+    job = snapshot.pending[int(found[1])]
+    more = len(error.problems) - 1
+    column = "" if first.column is None else f"column {first.column}: "
+    others = f"; and of {more} more" if more else ""
+    return f"the requirement of job {job.id} cannot be read, {job.resreq!r}: {column}{first.message}{others}"
 
 
 @dataclass(slots=True)

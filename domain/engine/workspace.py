@@ -169,6 +169,29 @@ class Workspace:
             self._batch.fences[lease.id] = lease.epoch
         return lease.epoch
 
+    def fence_words(self, provider: str, who: str) -> None:
+        """Put the epoch under which ``who`` speaks for a provider among the fences, if it does so under one.
+
+        An administrator needs none, and a provider that nobody acts on is described by whoever comes first.
+
+        Raises:
+            NoLeaseError: nobody holds the lease that it names an epoch of.
+            StaleEpochError: it speaks under another epoch.
+            EpochMissingError: it names none, and another one acts on the provider.
+        """
+        named = provider in self._epochs
+        if not named and not self._must_name_epoch:
+            return
+        lease = self.find(ProviderLease, ids.lease_id(provider))
+        if lease is None:
+            return
+        if named:
+            self.fence(provider)
+        elif lease.state is LeaseState.HELD and lease.holder != who:
+            raise EpochMissingError(
+                f"{lease.holder} acts on provider {provider}, not {who}: it alone says how the provider is"
+            )
+
     def get(self, kind: type[A], aggregate_id: str) -> A:
         """Return an aggregate.
 

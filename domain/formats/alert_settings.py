@@ -82,6 +82,10 @@ class AlertSettings(Format):
         default=timedelta(minutes=10),
         description="a provider that has something of ours, and on which nobody acts for so long, is alerted of",
     )
+    no_session_after: SomeTime = Field(
+        default=timedelta(minutes=2),
+        description="a scheduler that says for so long that it can hold no session is alerted of",
+    )
     clear_after: Duration = Field(
         default=timedelta(minutes=5),
         description="an alert is over when its reason was gone for so long",

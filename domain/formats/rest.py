@@ -294,6 +294,10 @@ class Supply(Format):
 
     position: Count
     now: Time
+    primary: Count = Field(
+        default=0,
+        description="epoch of the controller that answers; a report of bookings names it",
+    )
     catalog: Catalog
     shared: tuple[SharedEntry, ...]
     inventory: Inventory
@@ -407,6 +411,10 @@ class Status(Format):
     session: Count = Field(description="session results posted since the start")
     session_age_s: float | None = Field(
         description="of the newest; null: none, or too old to count"
+    )
+    no_session: Why | None = Field(
+        default=None,
+        description="why the scheduler can hold none, as it said last; null: it has not said so since the newest",
     )
     now: Time
 

@@ -246,8 +246,12 @@ class SchedulerLife:
         for job in told.requeue:
             self.batch.requeue(job)
         if self.shared:
-            self.link.order(ReportBookings({RESOURCE: self.batch.units()}))
+            self.link.order(self._bookings(supply))
         self.link.publish(result)
+
+    def _bookings(self, supply: Supply) -> ReportBookings:
+        occupied = {RESOURCE: self.batch.units()}
+        return ReportBookings(occupied, primary=supply.primary, as_of=supply.now)
 
     def _tell(self, command: Command) -> None:
         try:

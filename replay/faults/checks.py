@@ -66,9 +66,18 @@ class Checks:
         self._asked = Counter[str]()
         #: What the scheduler last told the present primary is in use; None: it has not told it.
         self.bookings: int | None = None
+        self._booked = 0
         self.events = 0
 
     # -------------------------------------------------------------------- events
+    def booked(self, number: int, occupied: int | None) -> None:
+        """A controller has taken what the scheduler told; ``number`` counts what it tells, in the order it tells it."""
+        if number < self._booked:
+            raise BrokenPromiseError(
+                "invariant-3", f"a report of {occupied} occupied was taken behind a newer one"
+            )
+        self._booked, self.bookings = number, occupied
+
     def see(self, recorded: Sequence[Recorded]) -> None:
         """Look at what was saved together."""
         for one in recorded:

@@ -63,7 +63,7 @@ class ControllerNode:
             for row in self.projections.leases.rows()
             if row.state is LeaseState.HELD
         ]
-        self._machine.start(held, elapsed_s=self.clock.elapsed_s())
+        self._machine.start(held, elapsed_s=self.clock.elapsed_s(), primary=self._epoch)
 
     @property
     def leads(self) -> bool:
@@ -80,6 +80,11 @@ class ControllerNode:
     def occupied(self) -> Mapping[str, int | None]:
         """Return what is in use of each shared resource, as reported."""
         return self._machine.occupied()
+
+    @property
+    def epoch(self) -> int:
+        """Under which it is, or was, the primary."""
+        return self._epoch
 
     def lease_left_s(self) -> dict[str, float]:
         """Return the seconds until each lease ends."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Final, TypeVar
 
 from xce.domain.engine.commands import Command, ReportBookings
@@ -49,6 +50,8 @@ class Controllers:
         self._checks = checks
         self._supply_of = supply_of
         self._keys = CountedIds()
+        #: Of orders, as they are given: a call may come much later.
+        self._numbers = count(1)
         self._supplies: dict[str, tuple[int, float, Supply]] = {}
         #: Keys of what the present primary was told of what is in use.
         self._told: set[str] = set()
@@ -111,7 +114,7 @@ class Controllers:
         once: bool = False,
     ) -> Answer:
         """Carry an order to whichever controller is the primary; tried again under one key."""
-        key = self._keys.next_id("K")
+        key, number = self._keys.next_id("K"), next(self._numbers)
 
         def do(node: ControllerNode) -> Answer:
             answer = node.order(caller, commands, epochs, key)
@@ -119,7 +122,7 @@ class Controllers:
                 # A report that comes a second time is answered as before, and changes nothing.
                 if isinstance(command, ReportBookings) and key not in self._told:
                     self._told.add(key)
-                    self._checks.bookings = command.occupied[RESOURCE]
+                    self._checks.booked(number, command.occupied[RESOURCE])
             return answer
 
         return self.ask(line, do, tries=1 if once else _TRIES, twice=True)
@@ -158,7 +161,7 @@ class Controllers:
         position, now_s = node.projections.position, self._threads.time.now_s
         known = self._supplies.get(node.name)
         if known is not None and known[0] == position and now_s - known[1] < _GOOD_FOR_S:
-            return known[2].model_copy(update={"now": node.clock.now()})
+            return known[2].model_copy(update={"now": node.clock.now(), "primary": node.epoch})
         supply = self._supply_of(node)
         self._supplies[node.name] = (position, now_s, supply)
         return supply

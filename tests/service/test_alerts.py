@@ -260,6 +260,28 @@ def test_what_a_provisioner_reports_is_alerted_of_and_unknown_is_not_over(tmp_pa
     assert shown["reports"]["provisioner-1"]["budgets"][0]["used"] == "9"
 
 
+def test_a_scheduler_that_can_hold_no_session_is_alerted_of_until_it_holds_one(
+    tmp_path: Path,
+) -> None:
+    more = {"kinds": ["no_session"], "no_session_after": "1s"}
+    with running(tmp_path, alerts=alerting(**more)) as service:
+        scheduler = service.as_(Role.SCHEDULER)
+        why = {"why": "the requirement of job 7 cannot be read, 'select[mem >'"}
+
+        def is_raised() -> bool:
+            assert scheduler.put("/v1/no-session", json=why).status_code == 204
+            return any(one["state"] == "raised" for one in alerts(service))
+
+        until(is_raised)
+        (alert,) = alerts(service)
+        assert (alert["kind"], alert["subject"]) == ("no_session", "scheduler/scheduler-1")
+        assert "job 7 cannot be read, 'select[mem >'" in alert["text"]
+
+        session = {"format": "xce.session/1", "position": 0}
+        assert scheduler.put("/v1/session", json=session).is_success
+        until(lambda: alerts(service)[0]["state"] == "cleared")
+
+
 def test_a_controller_that_takes_the_place_of_a_dead_one_says_so_and_after_a_proper_end_nothing(
     tmp_path: Path,
 ) -> None:

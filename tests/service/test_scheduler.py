@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.service.running import TOKENS, Running
 from tests.service.test_rest import good, open_request, order, status_of
+from xce.adapters.cli.operators.main import app as operators
 from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
 from xce.adapters.recordings import read_lines
@@ -287,6 +289,30 @@ def test_a_view_that_does_not_fit_runs_no_session_and_the_driver_goes_on(site: S
     assert site.driver.round() is None
 
     assert good(site.cloud.get("/v1/session"))["result"] is None
+
+
+def test_a_requirement_that_cannot_be_read_is_told_with_its_job_until_there_is_a_session_again(
+    site: Site,
+) -> None:
+    site.submit(1)
+    site.round()
+    site.submit(1, "rusage[mem=1]")
+    site.submit(1, "select[mem >")
+
+    assert site.driver.round() is None
+
+    status = good(site.cloud.get("/v1/status"))
+    assert status["no_session"] == (
+        "the requirement of job 3 cannot be read, 'select[mem >': column 13: expected a number, a text or"
+        " true/false, found the end"
+    )
+    known = {"XCE_ADDRESS": site.running.address, "XCE_TOKEN": TOKENS[Role.VIEWER]}
+    shown = CliRunner().invoke(operators, ["status"], env=known)
+    assert "no session now: the requirement of job 3 cannot be read" in shown.output
+
+    site.file.change(lambda state: state.model_copy(update={"waiting": state.waiting[:-1]}))
+    site.round()
+    assert good(site.cloud.get("/v1/status"))["no_session"] is None
 
 
 def test_a_snapshot_that_is_not_taken_keeps_the_demand_from_nobody(

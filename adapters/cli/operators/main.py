@@ -89,6 +89,8 @@ def status(context: typer.Context, as_json: terminal.JsonOption = False) -> None
     age = "unknown" if found.session_age_s is None else f"{found.session_age_s:.0f} s ago"
     show(f"xce {found.release}, position {found.position}, epoch {found.epoch}")
     show(f"last session: {age}")
+    if found.no_session is not None:
+        show(f"no session now: {found.no_session}")
     if site.frozen:
         show(f"frozen since {Times(connection.local).of(site.since)} by {site.by}: {site.why}")
 

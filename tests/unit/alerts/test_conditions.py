@@ -20,6 +20,7 @@ from xce.domain.engine.commands import (
 from xce.domain.engine.site_commands import ClearAlert, RaiseAlert, RecordTold
 from xce.domain.formats.alert_settings import AlertSettings
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.standing import BudgetUse, HeldBack, StandingReport
 from xce.domain.provisioning.orphan import OrphanKind
@@ -181,10 +182,30 @@ def test_kinds_that_are_not_wanted_are_not_looked_for(run: Run) -> None:
     assert found(look_at(run, settings=settings)) == []
 
 
-def test_before_anybody_has_reported_budgets_losses_and_drift_are_unknown(run: Run) -> None:
-    assert unknown(look_at(run)) == {K.BUDGET, K.MASS_LOSS, K.DRIFT}
-    known = look_at(run, standing={"p1": StandingReport()}, reports={"lic": SharedReport()})
+def test_before_anybody_has_reported_budgets_losses_drift_and_sessions_are_unknown(
+    run: Run,
+) -> None:
+    assert unknown(look_at(run)) == {K.BUDGET, K.MASS_LOSS, K.DRIFT, K.NO_SESSION}
+    known = look_at(
+        run,
+        standing={"p1": StandingReport()},
+        reports={"lic": SharedReport()},
+        has_session=True,
+    )
     assert unknown(known) == frozenset()
+    none = {"scheduler/s1": NoSession(why="the view is too old")}
+    assert K.NO_SESSION not in unknown(look_at(run, no_session=none))
+
+
+def test_a_scheduler_that_can_hold_no_session_is_a_condition_that_lasts(run: Run) -> None:
+    settings = AlertSettings(no_session_after=timedelta(minutes=3))
+    why = "the requirement of job 7 cannot be read, 'select[mem >': column 13"
+
+    look = look_at(run, settings=settings, no_session={"scheduler/s1": NoSession(why=why)})
+
+    (one,) = conditions(look)
+    assert (one.key, one.lasts) == ((K.NO_SESSION, "scheduler/s1"), timedelta(minutes=3))
+    assert one.text == f"scheduler/s1 holds no session, so demand is unknown: {why}"
 
 
 def test_a_take_over_is_alerted_of_for_a_while(run: Run) -> None:

@@ -15,7 +15,12 @@ from tests.unit.engine.test_controller import CLOUD, OPEN_HOSTS, POOL, names
 from xce.domain.engine import commands as c
 from xce.domain.engine.authorisation import ROLES, action_name, require
 from xce.domain.engine.commands import COMMANDS, Command, command_name
-from xce.domain.engine.controller import REMEMBERED_MAX, UNIDENTIFIED, Controller
+from xce.domain.engine.controller import (
+    REMEMBERED_MAX,
+    UNIDENTIFIED,
+    Controller,
+    LateReportError,
+)
 from xce.domain.engine.messages import Answer, Caller, Order, Role
 from xce.domain.engine.refusal_notes import INTERVAL_S, KINDS_MAX, Attempt
 from xce.domain.engine.wire import content_of, read_command, read_order, write_command
@@ -80,10 +85,10 @@ class Rig:
         self.controller.appended()
         return names(self.new)
 
-    def restarted(self) -> "Rig":
+    def restarted(self, primary: int | None = None) -> "Rig":
         again = Rig(self.streams, elapsed_s=5.0)
         lease = self.streams.get(ProviderLease, "lease:cloud")
-        again.controller.start([lease], elapsed_s=again.elapsed_s)
+        again.controller.start([lease], elapsed_s=again.elapsed_s, primary=primary)
         return again
 
 
@@ -151,6 +156,64 @@ def test_bookings_of_an_order_that_is_refused_are_not_taken() -> None:
         rig.order(ADMIN, c.ReportBookings({"lic": 3}), c.AcceptRequest("R9", "x"))
 
     assert rig.controller.occupied() == {}
+
+
+def test_bookings_that_come_behind_newer_ones_are_refused() -> None:
+    rig = ready()
+    newer, older = AT + timedelta(seconds=20), AT + timedelta(seconds=10)
+    rig.order(ADMIN, c.ReportBookings({"lic": 8}, primary=1, as_of=newer), key="second")
+
+    with pytest.raises(LateReportError, match="there is one as of 2026"):
+        rig.order(ADMIN, c.ReportBookings({"lic": 2}, primary=1, as_of=older), key="first")
+    rig.order(ADMIN, c.ReportBookings({"lic": 8}, primary=1, as_of=newer), key="second")
+
+    assert rig.controller.occupied() == {"lic": 8}
+
+
+def test_bookings_of_a_batch_that_was_not_saved_are_behind_nothing() -> None:
+    rig = ready()
+    later = AT + timedelta(seconds=20)
+    rig.order(ADMIN, c.ReportBookings({"lic": 8}, as_of=later), fails=True)
+
+    rig.order(ADMIN, c.ReportBookings({"lic": 2}, as_of=AT))
+
+    assert rig.controller.occupied() == {"lic": 2}
+
+
+def test_bookings_of_an_order_that_is_refused_are_newer_than_nothing() -> None:
+    rig = ready()
+    later = AT + timedelta(seconds=20)
+    with pytest.raises(RejectedError):
+        rig.order(ADMIN, c.ReportBookings({"lic": 8}, as_of=later), c.AcceptRequest("R9", "x"))
+
+    rig.order(ADMIN, c.ReportBookings({"lic": 2}, as_of=AT))
+
+    assert rig.controller.occupied() == {"lic": 2}
+
+
+def test_bookings_that_were_told_to_the_primary_before_are_unknown_to_the_next_one() -> None:
+    rig = ready()
+    told = c.ReportBookings({"lic": 2}, primary=1, as_of=AT)
+    rig.controller.start([], elapsed_s=0.0, primary=1)
+    rig.order(ADMIN, told, key="first")
+    again = rig.restarted(primary=2)
+
+    with pytest.raises(LateReportError, match="epoch 1; this one has 2"):
+        again.order(ADMIN, told, key="first")
+
+    assert again.controller.occupied() == {}
+    again.order(ADMIN, replace(told, primary=2))
+    assert again.controller.occupied() == {"lic": 2}
+
+
+def test_bookings_of_one_who_does_not_say_what_they_are_of_are_taken_as_they_come() -> None:
+    rig = ready()
+    rig.controller.start([], elapsed_s=0.0, primary=3)
+    rig.order(ADMIN, c.ReportBookings({"lic": 8}, primary=3, as_of=AT))
+
+    rig.order(ADMIN, c.ReportBookings({"lic": 2}))
+
+    assert rig.controller.occupied() == {"lic": 2}
 
 
 def test_what_no_event_can_hold_is_refused() -> None:
@@ -307,6 +370,48 @@ def test_f23_a_leader_that_lost_its_lease_writes_nothing_and_cannot_renew() -> N
 def test_a_provisioner_says_under_which_epoch_it_writes() -> None:
     with pytest.raises(EpochMissingError):
         ready().order(P1, OPEN, epochs={})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        c.DescribeProvider(CLOUD.model_copy(update={"capacity": 7})),
+        c.PauseProvider("cloud", None, AT + timedelta(days=1), "throttled"),
+        c.ResumeProvider("cloud", None),
+    ],
+)
+def test_f23_a_leader_that_lost_its_lease_neither_describes_its_provider_nor_pauses_it(
+    command: Command,
+) -> None:
+    rig = ready()
+    rig.order(ADMIN, c.PauseProvider("cloud", None, AT + timedelta(hours=1), "maintenance"))
+    rig.elapsed_s = 30.0
+    rig.tick()
+
+    with pytest.raises(NoLeaseError):
+        rig.order(P1, command)
+    rig.order(P2, replace(TAKE, holder="p2"))
+    with pytest.raises(StaleEpochError):
+        rig.order(P1, command, epochs={"cloud": 1})
+    with pytest.raises(EpochMissingError, match="p2 acts on provider cloud"):
+        rig.order(P1, command, epochs={})
+    assert rig.new == []
+
+    rig.order(P2, command, epochs={"cloud": 2})
+    assert len(rig.new) == 1
+
+
+def test_a_provider_that_nobody_acts_on_is_described_without_a_lease_and_paused_by_an_admin() -> (
+    None
+):
+    rig = Rig()
+
+    rig.order(P1, c.DescribeProvider(CLOUD), epochs={})
+    rig.order(P2, c.DescribeProvider(CLOUD.model_copy(update={"capacity": 7})), epochs={})
+    rig.order(P1, TAKE, epochs={})
+    rig.order(ADMIN, c.PauseProvider("cloud", None, AT + timedelta(days=1), "x"), epochs={})
+
+    assert names(rig.new) == ["provider.Paused"]
 
 
 def test_f23_after_a_start_each_lease_has_one_full_term_of_grace() -> None:
