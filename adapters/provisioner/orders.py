@@ -8,7 +8,7 @@ from xce.adapters.provisioner.books import is_about_the_lease
 from xce.adapters.provisioner.surroundings import Surroundings
 from xce.adapters.provisioner.waiting import Waiting
 from xce.domain.engine.calls import Step
-from xce.domain.engine.commands import Command, RecordStatus, RefuseRequest
+from xce.domain.engine.commands import Command, RecordStatus, RefuseRequest, ReportOrphan
 from xce.domain.errors import RejectedError, TransientError
 
 _LOG = structlog.get_logger("xce.provisioner")
@@ -48,9 +48,10 @@ class Orders:
 
     @property
     def came(self) -> int | None:
-        """How often it was recorded what came of requests; None: it is being recorded, and what is read now may show it or not.
+        """How often it was recorded what came of requests, or that something is nobody's; None: it is being recorded, and what is read now
+        may show it or not.
 
-        More can come than was asked, or later than it was counted on.
+        More can come than was asked, or later than it was counted on; and what nobody owns takes room.
         """
         return None if self._recording else self._came
 
@@ -91,7 +92,7 @@ class Orders:
             self._submit(step, epoch, insist=insist)
 
     def _submit(self, step: Step, epoch: int, *, insist: bool) -> None:
-        brings = any(isinstance(one, RecordStatus) for one in step.commands)
+        brings = any(map(_tells_of_more, step.commands))
         self._recording |= brings
         if brings and (self._deciding or self.in_doubt):
             # What was decided without it is on its way, or may be; the provider says it again when it is asked next.
@@ -174,3 +175,14 @@ class Orders:
     def _end_unmade(self, tags: Iterable[str]) -> None:
         why = "the provisioner stopped, or lost its lease, before it asked"
         self.tell((Step((RefuseRequest(tag, why),)) for tag in tags), insist=False)
+
+
+def _tells_of_more(command: Command) -> bool:
+    """Return whether a command may say that more exists than was counted on; an ask that is reported was counted while it was open."""
+    match command:
+        case RecordStatus():
+            return True
+        case ReportOrphan():
+            return command.theirs != command.tag
+        case _:
+            return False

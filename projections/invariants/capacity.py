@@ -1,6 +1,8 @@
 """Invariant 7: what exists at a provider, and what is asked and unanswered, never passes a capacity.
 
-It is judged whenever something is asked, by the description at that position. More than was asked, a late answer or a description that
+It is judged whenever something is asked, by the description at that position. What nobody owns, and what was given up while its provider
+was at it, takes room like everything else: an ask is decided on what its decider knew, and whoever acts on a provider has reported of it
+what is known (``adapters/provisioner/orders.py`` decides again where something was found meanwhile). More than was asked, a late answer or a description that
 shrinks can pass a capacity without us asking; then nothing more may be asked.
 """
 
@@ -11,12 +13,14 @@ from typing import ClassVar
 from xce.domain.events import ids
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.provider import Kind, ProviderDescription
+from xce.domain.policy.purses import in_it
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request
 from xce.domain.sharing.elastic_resource import ElasticResource
 from xce.projections.invariants.report import Invariant
+from xce.projections.invariants.unaccounted import Unaccounted
 
 #: Provider, kind, template or resource.
 _Item = tuple[str, Kind, str]
@@ -40,7 +44,7 @@ class _Lent:
 
 
 class Capacity(Invariant):
-    """Counts hosts and units from grant to confirmed return, and requests until they are closed."""
+    """Counts hosts and units from grant to confirmed return, requests until they are closed, and what is unaccounted for."""
 
     NAME: ClassVar[str] = "invariant-7"
     TITLE: ClassVar[str] = (
@@ -55,9 +59,11 @@ class Capacity(Invariant):
         self._asked: dict[str, _Asked] = {}
         self._instances: dict[str, _Item] = {}
         self._lent: dict[str, _Lent] = {}
+        self._unaccounted = Unaccounted()
 
     def _see(self, recorded: Recorded) -> None:
         event = recorded.event
+        self._unaccounted.see(event)
         match event:
             case Request.Event():
                 self._see_request(event)
@@ -157,10 +163,11 @@ class Capacity(Invariant):
         if offer is None:
             self._find(f"asked for template {template}, which provider {provider} does not offer")
             return
-        exists = self._sums[provider, Kind.HOST, template]
+        lost, all_lost = self._lost(description, Kind.HOST, template)
+        exists = self._sums[provider, Kind.HOST, template] + lost
         self._require(
             offer.max_number < 0 or exists <= offer.max_number,
-            f"{exists} of template {template} exist or are asked; {offer.max_number} are possible",
+            f"{exists} of template {template} exist or are asked{in_it(lost)}; {offer.max_number} are possible",
         )
         if description.capacity is not None:
             hosts = sum(
@@ -168,9 +175,10 @@ class Capacity(Invariant):
                 for (owner, kind, _), count in self._sums.items()
                 if owner == provider and kind is Kind.HOST
             )
+            hosts += all_lost
             self._require(
                 hosts <= description.capacity,
-                f"{hosts} hosts of provider {provider} exist or are asked;"
+                f"{hosts} hosts of provider {provider} exist or are asked{in_it(all_lost)};"
                 f" {description.capacity} are possible",
             )
 
@@ -180,10 +188,11 @@ class Capacity(Invariant):
         if offer is None or offer.capacity is None:
             self._find(f"asked for {resource}, of which provider {provider} states no capacity")
             return
-        lent = self._sums[provider, Kind.COUNTABLE, resource]
+        lost, _ = self._lost(description, Kind.COUNTABLE, resource)
+        lent = self._sums[provider, Kind.COUNTABLE, resource] + lost
         self._require(
             lent <= offer.capacity,
-            f"{lent} of {resource} are lent or asked; provider {provider} has {offer.capacity}",
+            f"{lent} of {resource} are lent or asked{in_it(lost)}; provider {provider} has {offer.capacity}",
         )
         most = self._max_borrow.get(resource)
         if most is not None:
@@ -192,7 +201,15 @@ class Capacity(Invariant):
                 for (_, kind, name), count in self._sums.items()
                 if name == resource and kind is Kind.COUNTABLE
             )
+            borrowed += lost
             self._require(
                 borrowed <= most,
-                f"{borrowed} of {resource} are lent or asked; at most {most} may be borrowed",
+                f"{borrowed} of {resource} are lent or asked{in_it(lost)}; at most {most} may be borrowed",
             )
+
+    def _lost(self, description: ProviderDescription, kind: Kind, name: str) -> tuple[int, int]:
+        """Return how much may exist of one item of a provider, and of all of a kind, that no live record counts."""
+        lost = Counter[str | None]()
+        for item, amount in self._unaccounted.of(description, kind):
+            lost[item] += amount
+        return lost[name], lost.total()

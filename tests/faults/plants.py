@@ -15,12 +15,13 @@ from xce.domain.engine.commands import OpenRequest
 from xce.domain.engine.workspace import Workspace
 from xce.domain.events import ids
 from xce.domain.formats.policy import InstanceEntry
-from xce.domain.policy import facts, reclaim_hosts, wanted
-from xce.domain.ports import IdSource
+from xce.domain.policy import facts, reclaim_hosts, usage, wanted
+from xce.domain.ports import IdSource, MachineReport
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.projections import catalog
 
 Patch = pytest.MonkeyPatch
 
@@ -178,6 +179,12 @@ def the_capacity_forgets_what_goes_back(patch: Patch) -> None:
     patch.setattr(facts, "exists", exists)
 
 
+@plant("invariant-7")
+def the_capacity_forgets_what_nobody_owns(patch: Patch) -> None:
+    patch.setattr(usage, "unaccounted", nothing)
+    patch.setattr(catalog, "unaccounted", nothing)
+
+
 @plant("invariant-5", "invariant-7")
 def bounds_forget_asks_without_an_answer(patch: Patch) -> None:
     real = facts.open_amount
@@ -200,8 +207,8 @@ def the_demand_forgets_what_was_asked_since(patch: Patch) -> None:
 def an_answer_that_comes_twice_counts_twice(patch: Patch) -> None:
     real = accounting.record_status
 
-    def name_for(request: Request, machine: str, record_of: Any, passed: object) -> str:
-        name = f"{request.provider}/{machine}"
+    def name_for(request: Request, report: MachineReport, record_of: Any, passed: object) -> str:
+        name = f"{request.provider}/{report.machine}"
         return name if record_of(name) is None else f"{name}~{request.name}"
 
     def record_status(request: Request, *rest: Any, **more: Any) -> Iterator[Any]:

@@ -9,10 +9,12 @@ import pytest
 
 from tests.provisioner.rig import TERM, Process, Site, all_of, filled, pass_time
 from tests.provisioner.truth import Cloud, Fate, Means
-from xce.domain.engine.commands import TakeLease
+from xce.domain.engine.calls import Step
+from xce.domain.engine.commands import ReportOrphan, TakeLease
 from xce.domain.engine.messages import Role
 from xce.domain.errors import StaleEpochError, TransientError
 from xce.domain.provisioning.instance import Instance
+from xce.domain.provisioning.orphan import OrphanKind
 from xce.domain.provisioning.request import Request, RequestState
 
 
@@ -299,6 +301,28 @@ def test_a_round_does_not_ask_while_it_is_being_recorded_what_came(site: Site) -
     process.work()
 
     assert rounds == [False]
+    assert asked(site) == [1]
+
+
+def test_a_round_does_not_ask_on_what_it_read_before_something_was_found_that_nobody_owns(
+    site: Site,
+) -> None:
+    process = Process(site, Cloud(Means.TAG))
+    process.begin()
+    site.say(hosts=1)
+    found = ReportOrphan("cloud", "m77", OrphanKind.UNKNOWN_TO_US, None, "listed twice", item="c4")
+
+    def meanwhile() -> None:
+        driver = process.driver
+        assert driver.submit((Step((found,)),), under=driver.decides_under)
+
+    process.books.meanwhile = meanwhile
+
+    assert process.rounds.once() is False
+
+    assert asked(site) == []
+    assert len(site.inventory.unowned) == 1
+    assert process.rounds.once() is True
     assert asked(site) == [1]
 
 

@@ -23,6 +23,7 @@ from xce.domain.formats.provider import (
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
+from xce.domain.provisioning.orphan import Orphan, OrphanKind
 from xce.domain.provisioning.provider import Provider
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
@@ -442,6 +443,96 @@ def test_no_more_is_borrowed_than_the_site_allows() -> None:
     )
 
     assert_found(Capacity(), forger, 3, "4 of lic are lent or asked; at most 3 may be borrowed")
+
+
+def orphan(forger: Forger, theirs: str, **parts: Any) -> Forger:
+    document: dict[str, Any] = {"kind": OrphanKind.UNKNOWN_TO_US, "tag": None} | parts
+    return forger.add(
+        Orphan.Found, f"orphan:aws/{theirs}", provider="aws", theirs=theirs, why="", **document
+    )
+
+
+@pytest.mark.parametrize("item", ["c4", None])
+def test_what_nobody_owns_takes_room_of_its_template_else_of_the_dearest(item: str | None) -> None:
+    forger = Forger().describe(templates=(C4_MAX_2[0],)).intend("R1")
+    orphan(forger, "m7", item=item)
+    assert findings(Capacity(), forger.events) == []
+
+    assert_found(
+        Capacity(), forger.intend("R2"), 4,
+        "3 of template c4 exist or are asked (1 of it unaccounted for); 2 are possible",
+    )  # fmt: skip
+
+
+def test_what_nobody_owns_takes_room_of_its_provider() -> None:
+    forger = Forger().describe(templates=C4_MAX_2, capacity=2)
+    orphan(orphan(forger, "m7", item="m8"), "m8", item="x9")
+
+    assert_found(
+        Capacity(), forger.intend("R1"), 4, "3 hosts of provider aws exist or are asked (2 of it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("end", "parts"),
+    [
+        (Orphan.Adopted, {"owner": "instance:aws/m7"}),
+        (Orphan.Dismissed, {"why": ""}),
+        (Orphan.Vanished, {"why": ""}),
+    ],
+)
+def test_an_orphan_that_has_ended_makes_room(end: type[DomainEvent], parts: dict[str, Any]) -> None:
+    forger = orphan(Forger().describe(templates=C4_MAX_2), "m7", item="c4")
+
+    forger.add(end, "orphan:aws/m7", **parts).intend("R1", 2)
+
+    assert findings(Capacity(), forger.events) == []
+
+
+def test_an_orphan_of_a_record_of_ours_counts_by_its_record() -> None:
+    forger = Forger().describe(templates=C4_MAX_2)
+    orphan(forger, "m7", item="c4", kind=OrphanKind.NEVER_JOINED).intend("R1", 2)
+
+    assert findings(Capacity(), forger.events) == []
+
+
+def given_up(outcome: RequestState = RequestState.TIMED_OUT) -> Forger:
+    forger = Forger().describe(templates=C4_MAX_2).intend("R1", 2).host("I1")
+    forger.add(Request.Closed, "request:R1", outcome=outcome, why="over")
+    return forger.add(Instance.Lost, "instance:I1", why="")
+
+
+def test_an_ask_that_was_given_up_counts_until_it_is_settled() -> None:
+    asked = given_up().intend("R2", 2)
+    assert_found(Capacity(), asked, 7, "3 of template c4 exist or are asked (1 of it")
+
+    settled = given_up().add(Request.Settled, "request:R1", why="").intend("R2", 2)
+    refused = given_up(RequestState.FAILED).intend("R2", 2)
+
+    assert findings(Capacity(), settled.events) == []
+    assert findings(Capacity(), refused.events) == []
+
+
+def test_an_ask_that_is_reported_counts_once_and_less_as_what_it_has_done_is_found_out() -> None:
+    forger = orphan(given_up(), "R1", tag="R1", item="c4").intend("R2", 1)
+    assert findings(Capacity(), forger.events) == []
+
+    forger.add(Request.Settled, "request:R1", why="")
+    forger.host("I2", machine="m2").add(Instance.Lost, "instance:I2", why="").intend("R3", 1)
+
+    assert findings(Capacity(), forger.events) == []
+
+
+def test_units_that_nobody_owns_take_room_of_their_resource_and_of_what_may_be_borrowed() -> None:
+    forger = Forger().describe(resources=LIC_MAX_5).declare(max_borrow=4)
+    orphan(forger, "g7", of=Kind.COUNTABLE, item="lic", amount=4)
+    forger.intend("R1", 2, Kind.COUNTABLE, "lic")
+
+    found = findings(Capacity(), forger.events)
+
+    assert [position for position, _ in found] == [4, 4]
+    assert "6 of lic are lent or asked (4 of it unaccounted for); provider aws has 5" in found[0][1]
+    assert "at most 4 may be borrowed" in found[1][1]
 
 
 # ------------------------------------------------------------------ 8 states
