@@ -114,8 +114,8 @@ each of many field cases. The JSON Schemas are `xce.scenario.1` (the file) and `
 Exit code 0: all is as expected; 3: something is not, and the time around it is shown; 2: the file is wrong, each mistake with its line.
 
 The file is YAML as in [the configuration](configuration.md), where values, clusters, providers, policy and driver are described. Times are durations after
-`start`: `at: 5min`. One seed gives one run. After every run the invariants of the log are checked, and whether every machine that a provider made is in the
-books (`truths_checked`).
+`start`: `at: 5min`. One seed gives one run. The nine invariants are looked at after each event, and in the end whether every machine that a provider made is in
+the books (`truths_checked`).
 
 A process that was ended by `restart` or `crash` leaves nothing but the log: no session, no call and no join is recorded until the next one begins, while jobs, hosts and providers go on.
 With `provisioners` there are several beside one controller, of which one acts: leases, epochs and refusals are the controller's own. All of them end with its process.

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from xce.adapters.cli import exit_codes, terminal
 from xce.adapters.cli.visible import cell
+from xce.adapters.settings.kinds import kind_of
+from xce.adapters.settings.yaml_tree import read_tree
 from xce.adapters.store import audit as read_models
 from xce.adapters.store.audit_tables import TABLES
 from xce.adapters.store.backup import backup as copy_log
@@ -19,6 +21,10 @@ from xce.adapters.store.verify import verify as verify_log
 from xce.domain.errors import InputError
 from xce.domain.events.digest import GENESIS
 from xce.domain.events.recorded import Head
+from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.policy import Budget
+from xce.domain.formats.provisioner_config import ProvisionerConfig
+from xce.domain.formats.scenario import Scenario
 from xce.projections.invariants.report import Report
 
 app = typer.Typer(
@@ -52,16 +58,28 @@ def verify(
             help="An earlier head, as printed by this command, that the log must still contain.",
         ),
     ] = None,
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The configuration of the provisioner, or of a simulation: its budgets are not in the log.",
+        ),
+    ] = None,
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Check the digest chain and the invariants of a log, each by name; exit 3 if one does not hold."""
     expected = None if anchor is None else _head(anchor)
+    bounds = () if budgets is None else _budgets_of(budgets)
     with open_log(_file(log), read_only=True) as opened:
-        report = verify_log(opened, anchor=expected)
+        report = verify_log(opened, anchor=expected, budgets=bounds)
     if as_json:
         terminal.write_json(json.dumps(document_of(report), indent=2))
     else:
         _show(report)
+        if budgets is None:
+            terminal.err.print(
+                "invariant-5 is about budgets, which --budgets names: none was looked at"
+            )
     if not report.passed:
         raise typer.Exit(exit_codes.NO)
 
@@ -177,6 +195,14 @@ def _file(log: str) -> str:
     if log == MEMORY:
         raise InputError.of(log, "is not a file; wanted the file of a log")
     return log
+
+
+def _budgets_of(file: str) -> tuple[Budget, ...]:
+    source = terminal.source_name(file)
+    kind, config = kind_of(read_tree(terminal.read_input(file), source), source)
+    if isinstance(config, SimulationConfig | ProvisionerConfig | Scenario):
+        return config.policy.budgets
+    raise InputError.of(source, f"is a configuration of a {kind.name}, which has no budgets")
 
 
 def _head(text: str) -> Head:

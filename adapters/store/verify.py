@@ -11,6 +11,8 @@ from xce.adapters.store.recorder import Row
 from xce.domain.errors import BrokenLogError
 from xce.domain.events.digest import GENESIS, link
 from xce.domain.events.recorded import Head, Recorded
+from xce.domain.formats.policy import Budget
+from xce.projections.invariants.budgets import Budgets
 from xce.projections.invariants.capacity import Capacity
 from xce.projections.invariants.epochs import Epochs
 from xce.projections.invariants.intents import Intents
@@ -28,7 +30,11 @@ ANCHOR_TITLE: Final = "the log still has the event that was written down"
 
 
 def verify(
-    log: StoredLog, *, anchor: Head | None = None, views: Iterable[RebuiltView] = ()
+    log: StoredLog,
+    *,
+    anchor: Head | None = None,
+    views: Iterable[RebuiltView] = (),
+    budgets: Iterable[Budget] = (),
 ) -> Report:
     """Check a log; may be done while others write it, and covers what was there at the start.
 
@@ -37,12 +43,19 @@ def verify(
         anchor: position and digest that were written down elsewhere; without them nobody can tell a log from an earlier state of
             itself.
         views: read models to rebuild and compare.
+        budgets: those that held when the log was written; it does not have them.
     """
-    return _Verification(log, anchor, views).run()
+    return _Verification(log, anchor, views, budgets).run()
 
 
 class _Verification:
-    def __init__(self, log: StoredLog, anchor: Head | None, views: Iterable[RebuiltView]) -> None:
+    def __init__(
+        self,
+        log: StoredLog,
+        anchor: Head | None,
+        views: Iterable[RebuiltView],
+        budgets: Iterable[Budget],
+    ) -> None:
         self._log = log
         self._anchor = anchor
         self._storage = Tally("storage", STORAGE_TITLE)
@@ -53,6 +66,7 @@ class _Verification:
             Ownership(),
             Intents(),
             Totals(),
+            Budgets(budgets),
             self._epochs,
             Capacity(),
             States(log, views),

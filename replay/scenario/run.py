@@ -13,19 +13,13 @@ from xce.domain.formats.interventions import Intervention
 from xce.domain.formats.scenario import Moment, Scenario, ScenarioResult, Verdict
 from xce.domain.formats.simulation import SimulationReport
 from xce.domain.ports import EventLog
-from xce.domain.provisioning.instance import Instance
-from xce.projections.invariants.capacity import Capacity
-from xce.projections.invariants.epochs import Epochs
-from xce.projections.invariants.intents import Intents
-from xce.projections.invariants.ownership import Ownership
-from xce.projections.invariants.report import Invariant
-from xce.projections.invariants.totals import Totals
 from xce.replay.history import History
 from xce.replay.licence_servers import LicenceServer
 from xce.replay.providers import SimulatedProvider
 from xce.replay.scenario.acts import Acts, Done
 from xce.replay.scenario.gauge import Gauge
 from xce.replay.scenario.judge import Case, Judge, words
+from xce.replay.scenario.truths import Truths
 from xce.replay.scenario.work import workload_of
 from xce.replay.statistics import Statistics
 from xce.replay.workloads.workload import Workload, WorkloadJob
@@ -142,6 +136,8 @@ class Runner:
         self._log = log
         self._statistics = Statistics(self.config, self.workload)
         self.gauge = Gauge()
+        self._truths = Truths() if scenario.truths_checked else None
+        truths = () if self._truths is None else (self._truths,)
         self._diary = _Diary(lambda: self.world.projections.position)
         servers = {one.name: LicenceServer(one, seed) for one in scenario.servers}
         providers = {one.name: make_provider(one, seed) for one in self.config.providers}
@@ -150,11 +146,13 @@ class Runner:
             self.workload,
             log,
             providers,
-            watchers=(*self._statistics.watchers(), self.gauge, self._diary, *watchers),
+            watchers=(*self._statistics.watchers(), self.gauge, self._diary, *truths, *watchers),
             servers=servers.values(),
             provisioners=scenario.provisioners,
         )
         self.gauge.attach(self.world)
+        if self._truths is not None:
+            self._truths.attach(self.world)
         self._judge = Judge(scenario.expect, self.gauge, scenario.start)
         self._read = 0
         self._acts = Acts(self.world, servers)
@@ -195,8 +193,8 @@ class Runner:
         report = self._statistics.summary(self.gauge.history, end=end, log=self._log.head())
         moments = self._diary.moments(self.gauge.events)
         verdicts = [_verdict(case, moments) for case in self._judge.cases]
-        if self.scenario.truths_checked:
-            verdicts += self._truths(end)
+        if self._truths is not None:
+            verdicts += self._truths.verdicts(end)
         return ScenarioRun(
             self.scenario.name,
             report,
@@ -225,55 +223,8 @@ class Runner:
         if recorded:
             self._read = recorded[-1].position
             self.gauge.take(recorded)
-
-    # ------------------------------------------------------------------- truths
-    def _truths(self, end: datetime) -> Iterable[Verdict]:
-        """Yield whether the invariants hold in the log, and whether our books are what the providers have."""
-        invariants: tuple[Invariant, ...] = (
-            Ownership(),
-            Intents(),
-            Totals(),
-            Epochs(),
-            Capacity(),
-        )
-        for entry in self.gauge.events:
-            for invariant in invariants:
-                invariant.see(entry)
-        for invariant in invariants:
-            check = invariant.end()
-            found = "; ".join(str(finding) for finding in check.findings[:3])
-            yield Verdict(
-                expectation=f"{check.name}: {check.title}",
-                passed=check.passed,
-                found=found or f"{check.counted} looked at",
-            )
-        yield self._ownership_in_truth(end)
-
-    def _ownership_in_truth(self, end: datetime) -> Verdict:
-        owned = {
-            entry.event.originator_id.partition(":")[2]
-            for entry in self.gauge.events
-            if isinstance(entry.event, Instance.Granted)
-        }
-        orphans = {
-            f"{row.provider}/{row.theirs}" for row in self.world.projections.reasons.orphans()
-        }
-        asked = {
-            entry.id for entry in self.world.projections.inventory.view().requests
-        }  # what is asked and not told yet
-        strange = [
-            machine.machine
-            for name, provider in self.world.providers.items()
-            for machine in provider.machines()
-            if machine.launched_at <= end
-            and f"{name}/{machine.machine}" not in owned | orphans
-            and machine.tag not in asked
-        ]
-        return Verdict(
-            expectation="truth: every machine that was made is in our books",
-            passed=not strange,
-            found=", ".join(strange[:5]) or f"{len(owned)} looked at",
-        )
+            if self._truths is not None:
+                self._truths.take(recorded)
 
 
 def event_words(event: DomainEvent) -> str:

@@ -247,6 +247,38 @@ def test_a_head_that_was_printed_is_an_anchor(path: Path) -> None:
     assert run("verify", str(path), "--anchor", "34:" + "00" * 32).exit_code == exit_codes.NO
 
 
+@pytest.mark.parametrize(("most", "exit_code"), [(5, exit_codes.DONE), (1, exit_codes.NO)])
+def test_budgets_of_a_configuration_are_looked_at(
+    path: Path, tmp_path: Path, most: int, exit_code: int
+) -> None:
+    config = tmp_path / "provisioner.yaml"
+    config.write_text(
+        "name: p1\ncontroller: {addresses: ['http://127.0.0.1:8080'], token_file: p1.token}\n"
+        "scripts: [{name: aws, folder: /srv/aws}]\nstate: state\n"
+        f"policy: {{budgets: [{{name: all, max_hosts: {most}}}]}}\n"
+    )
+
+    result = run("verify", str(path), "--budgets", str(config), "--json")
+
+    assert result.exit_code == exit_code, result.output
+    checks = {one["name"]: one for one in json.loads(result.stdout)["checks"]}
+    assert checks["invariant-5"]["counted"] > 0
+    assert checks["invariant-5"]["passed"] is (exit_code == exit_codes.DONE)
+
+
+def test_without_budgets_verify_says_that_none_was_looked_at(path: Path) -> None:
+    assert "--budgets" in run("verify", str(path)).stderr
+
+
+def test_what_has_no_budgets_is_refused(path: Path, tmp_path: Path) -> None:
+    config = tmp_path / "pool.yaml"
+    config.write_text("format: xce.pool/1\nresources: [{name: lic, size: 4, sites: [{name: a}]}]\n")
+
+    result = run("verify", str(path), "--budgets", str(config))
+
+    assert isinstance(result.exception, InputError)
+
+
 @pytest.mark.parametrize("anchor", ["", "34", "34:", "34:00", "x:" + "00" * 32, "34:" + "zz" * 32])
 def test_what_is_no_head_is_refused(path: Path, anchor: str) -> None:
     result = run("verify", str(path), "--anchor", anchor)
