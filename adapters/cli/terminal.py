@@ -1,5 +1,6 @@
 """What all commands share: data to stdout, everything else to stderr, one way to read a file."""
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -78,13 +79,24 @@ def write_json(text: str) -> None:
 
 
 def print_table(table: Table, console: Console = out) -> None:
-    """Print a table: as wide as the terminal, or as its cells, where a program or a file reads it."""
+    """Print a table: as wide as the terminal, or as its cells and without blanks at the end, where a program or a file reads it."""
+    table = titled(table)
     if console.is_terminal:
         console.print(table)
         return
     wide = console.options.update(max_width=10**6)
     width = max(1, Measurement.get(console, wide, table).maximum)
-    PlainConsole(file=console.file, width=width, no_color=True).print(table, crop=False)
+    text = io.StringIO()
+    PlainConsole(file=text, width=width, no_color=True).print(table, crop=False)
+    console.file.write("".join(f"{line.rstrip(' ')}\n" for line in text.getvalue().splitlines()))
+
+
+def titled(table: Table) -> Table:
+    """Return a table with its titles in capitals; a name from elsewhere over a column is a ``Text`` and stays as it is."""
+    for column in table.columns:
+        if isinstance(column.header, str):
+            column.header = column.header.upper()
+    return table
 
 
 def progress_bar(*, quiet: bool = False) -> Progress:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 Document = dict[str, Any]
 
@@ -33,10 +33,22 @@ class Answer:
     over: bool = field(default=False, kw_only=True)
 
 
-def table(headings: str, rows: Iterable[Iterable[object]], numbers: Iterable[int] = ()) -> Table:
-    """Return a table; ``headings`` are words, values are written as people read them."""
+def table(
+    headings: str | tuple[str, ...],
+    rows: Iterable[Iterable[object]],
+    numbers: Iterable[int] = (),
+) -> Table:
+    """Return a table; values are written as people read them.
+
+    Args:
+        headings: one text, with a blank between two headings and "-" for a blank in one; or all headings as they are.
+        rows: the values.
+        numbers: columns that stand at the right.
+    """
+    if isinstance(headings, str):
+        headings = tuple(heading.replace("-", " ") for heading in headings.split())
     return Table(
-        tuple(headings.split()),
+        headings,
         tuple(tuple(text(value) for value in row) for row in rows),
         frozenset(numbers),
     )
@@ -47,10 +59,19 @@ def text(value: object) -> str:
     match value:
         case None | "" | () | []:
             return "-"
+        case bool():
+            return "yes" if value else "no"
         case datetime():
             return clock(value)
         case Decimal():
             return format(value, "f")
+        case list() | tuple():
+            return "; ".join(text(one) for one in cast("Iterable[object]", value))
+        case dict():
+            fields = cast("dict[str, object]", value).items()
+            return " ".join(
+                f"{key}={text(one)}" for key, one in fields if one not in (None, "", [], {})
+            )
         case _:
             return str(value)
 

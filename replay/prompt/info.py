@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
+from xce.domain.cluster.units import written
 from xce.domain.errors import InputError
 from xce.domain.formats.base import Format
 from xce.domain.formats.expectations import Measure
 from xce.domain.formats.session_result import SessionResult
+from xce.domain.policy.lines import line_id
 from xce.domain.values import write_duration
 from xce.replay.prompt.answers import (
     Answer,
@@ -93,7 +95,18 @@ def _overview(play: Play) -> Answer:
         "figures": found,
     }
     head = f"{play.site.scenario.name}, seed {play.runner.config.driver.seed}: {clock(play.now)} UTC, {end}"
-    return Answer(document, (head, ", ".join(sums), table("MEASURE VALUE", found.items(), (1,))))
+    return Answer(
+        document, (head, ", ".join(sums), table("MEASURE VALUE", with_units(found), (1,)))
+    )
+
+
+def with_units(found: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return figures as people read them: times with their unit, which is that of conditions too."""
+    times = {M.LONGEST_WAIT.value, M.MEAN_WAIT.value}
+    return [
+        (name, f"{value} s" if name in times and value != number(None) else value)
+        for name, value in found.items()
+    ]
 
 
 def spent(play: Stand) -> Decimal | None:
@@ -162,7 +175,7 @@ def _hosts(play: Stand) -> Answer:
         rows.append(
             {
                 "host": host.name, "state": host.state.value, "instance": host.instance, "jobs": jobs.get(host.name, 0),
-                "uses": uses, "use": ", ".join(f"{of} of {all_} {name}" for name, (of, all_) in uses.items()),
+                "uses": uses, "use": ", ".join(f"{written(name, of)} of {written(name, all_)} {name}" for name, (of, all_) in uses.items()),
                 "idle_since": stamp(host.idle_since),
             }
         )  # fmt: skip
@@ -279,7 +292,7 @@ def _providers(play: Play) -> Answer:
         offers += [(one.name, one.price_per_hour, None) for one in provider.description.resources]
         for item, price, priority in offers:
             paused = [one for one in pauses if one.provider == name and one.item in (None, item)]
-            template = templates.get(item)
+            template = templates.get(item, templates.get(line_id(item, price)))
             rows.append(
                 {
                     "provider": name, "of": item, "price_per_hour": None if price is None else number(price),

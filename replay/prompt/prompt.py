@@ -187,7 +187,7 @@ class Prompt:
         words = split(line)
         if not words:
             return None
-        name = known("xce", "command", words[0], COMMANDS)
+        name = known(words[0], "command", words[0], COMMANDS)
         answer = self._handlers[name](words[1:])
         document = {"command": line.strip(), "branch": self.current, "now": stamp(self.now), **answer.document}  # fmt: skip
         return Answer(document, answer.parts, over=answer.over)

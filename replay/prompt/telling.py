@@ -6,7 +6,7 @@ from typing import Final
 from xce.domain.errors import InputError
 from xce.replay.prompt.answers import Answer, Document, clock, counted, stamp, table
 from xce.replay.prompt.difference import Parting
-from xce.replay.prompt.info import figures
+from xce.replay.prompt.info import figures, with_units
 from xce.replay.prompt.play import Play
 from xce.replay.scenario.acts import Done
 from xce.replay.scenario.run import Mark
@@ -54,14 +54,15 @@ def parted(left: str, one: Play, right: str, other: Play, found: Parting | None)
     mine, theirs = figures(one), figures(other)
     ends = {left: stamp(one.now), right: stamp(other.now)}
     rows = [("time", clock(one.now), clock(other.now))]
-    rows += [(name, value, theirs[name]) for name, value in mine.items()]
+    beside = dict(with_units(theirs))
+    rows += [(name, value, beside[name]) for name, value in with_units(mine)]
     document: Document = {
         "first": None if found is None else _parting(found),
         "ends": ends,
         "figures": {left: mine, right: theirs},
     }
     lines = [_no_difference(one, other)] if found is None else list(_parting_lines(left, right, found))  # fmt: skip
-    return Answer(document, (*lines, table(f"MEASURE {left} {right}", rows, (1, 2))))
+    return Answer(document, (*lines, table(("MEASURE", left, right), rows, (1, 2))))
 
 
 def _no_difference(one: Play, other: Play) -> str:

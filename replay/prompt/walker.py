@@ -113,7 +113,7 @@ class Walker:
         words = split(line)
         if not words:
             return None
-        name = known("xce", "command", words[0], COMMANDS)
+        name = known(words[0], "command", words[0], COMMANDS)
         answer = self._handlers[name](words[1:])
         document = {"command": line.strip(), "at": self._stand(self._walk), "now": stamp(self.now), **answer.document}  # fmt: skip
         return Answer(document, answer.parts, over=answer.over)
@@ -207,9 +207,8 @@ class Walker:
             "right": {**self._stand(other), "now": stamp(other.now), "figures": right.figures},
             "differences": [{"what": w, "left": a, "right": b} for w, a, b in found],
         }
-        heads = [end.replace(" ", "-") for end in ends]
-        parts: list[str | Table] = [table(" ".join(("MEASURE", *heads)), rows, (1, 2))]
-        shown = table(" ".join(("WHAT", *heads)), found[:ROWS_MAX])
+        parts: list[str | Table] = [table(("MEASURE", *ends), rows, (1, 2))]
+        shown = table(("WHAT", *ends), found[:ROWS_MAX])
         parts.append(shown if found else "nothing else differs")
         if len(found) > ROWS_MAX:
             parts.append(f"and {len(found) - ROWS_MAX} more")

@@ -13,8 +13,8 @@ from xce.domain.formats.base import Format, problems_of
 
 F = TypeVar("F", bound=Format)
 
-#: As many names as an error lists.
-_NAMES_MAX = 12
+#: As many names as an error lists: all commands, and not all jobs.
+_NAMES_MAX = 20
 
 
 def split(line: str) -> list[str]:

@@ -191,6 +191,7 @@ def print_entries(
         terminal.print_table(table_of(entries, columns, times))
         return
     table, left_out, wide = fitted(entries, columns, times, console.width)
+    table = terminal.titled(table)
     if wide <= console.width:
         console.print(table)
     else:  # a console makes nothing wider than itself

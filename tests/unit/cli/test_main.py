@@ -10,6 +10,7 @@ from typing import get_type_hints
 import pytest
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from xce.adapters.cli import compare, faults, sim, terminal
 from xce.adapters.cli import main as entry
@@ -111,6 +112,19 @@ def test_a_table_is_as_wide_as_its_cells_where_a_program_reads_it() -> None:
 
     assert isinstance(out.file, io.StringIO)
     assert ("word " * 60).strip() in out.file.getvalue()
+
+
+def test_titles_of_tables_are_in_capitals_and_names_over_columns_are_not() -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("per hour")
+    table.add_column(Text("from_a_file"))
+    table.add_row("1", "2")
+    out = Console(file=io.StringIO(), width=40)
+
+    terminal.print_table(table, out)
+
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue() == "PER HOUR  from_a_file\n1         2\n"
 
 
 def test_a_document_of_another_format_is_said_once(

@@ -83,7 +83,7 @@ def test_a_script_is_printed_with_its_answers(run: Any, site: Path, tmp_path: Pa
         "2026-03-01 10:00:00: 1 moment, 0 events; a session",
         "> info hosts",
     ]
-    assert before[4].split() == ["HOST", "STATE", "INSTANCE", "JOBS", "USE", "IDLE-SINCE"]
+    assert before[4].split() == ["HOST", "STATE", "INSTANCE", "JOBS", "USE", "IDLE", "SINCE"]
     assert row.split() == [
         "own1",
         "open",
@@ -95,7 +95,7 @@ def test_a_script_is_printed_with_its_answers(run: Any, site: Path, tmp_path: Pa
         "slots,",
         "0",
         "of",
-        "8192",
+        "8GiB",
         "mem",
         "-",
     ]
@@ -120,7 +120,7 @@ def test_a_wrong_command_ends_a_script_with_its_line_and_what_was_before_is_done
     ran = run("sim", "repl", site, "--file", script, "--json")
 
     assert ran.code == exit_codes.USAGE
-    assert ran.err == f"xce: {script}:3: xce: 'sett' is no command here; did you mean set?\n"
+    assert ran.err == f"xce: {script}:3: sett: 'sett' is no command here; did you mean set?\n"
     assert [one["command"] for one in ran.documents] == ["step"]
 
 

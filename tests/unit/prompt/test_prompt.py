@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.prompt.sites import Hands, Talk
+from tests.unit.prompt.sites import TEXT, Hands, Talk
+from xce.adapters.settings.load import read_scenario
 from xce.domain.errors import InputError
 from xce.replay.prompt.info import TOPICS
+from xce.replay.prompt.play import Site
 from xce.replay.prompt.prompt import COMMANDS, Prompt
 from xce.replay.recording import RecordingReader
 from xce.replay.verification import verify
@@ -198,6 +200,49 @@ def test_a_trace_is_that_of_the_newest_session() -> None:
     assert "it says nothing of job big" in talk.ask("trace big")
 
 
+def test_amounts_and_times_are_said_with_their_units() -> None:
+    talk = Talk("run until 30min")
+
+    assert "2 of 2 slots, 0 of 8GiB mem" in talk.ask("info hosts")
+    (longest,) = [line for line in talk.ask("info").splitlines() if line.startswith("longest-wait")]
+    assert longest.endswith(" s")
+    assert talk.say("info").document["figures"]["longest-wait"] == longest.split()[1]
+    talk.say("fork other")
+    assert f"longest-wait {longest.split()[1]} s " in talk.ask("diff main other") + " "
+
+
+def test_the_configuration_is_shown_as_people_write_it() -> None:
+    talk = Talk('set policy budgets \'[{"name": "all", "max_cost_per_hour": "8"}]\'')
+
+    lines = talk.ask("info policy").splitlines()
+
+    assert "freeze no" in lines
+    (budgets,) = [line for line in lines if line.startswith("budgets")]
+    assert budgets == "budgets name=all max_cost_per_hour=8 zone=UTC"
+
+
+def test_what_can_be_typed_is_named_whole() -> None:
+    said = Talk().wrong("frobnicate")
+
+    assert said.startswith("frobnicate: 'frobnicate' is no command here; there are: load, ")
+    assert said.endswith(", quit")
+
+
+def test_the_room_of_a_template_that_two_offer_at_two_prices_is_known() -> None:
+    two = TEXT.replace(
+        "  - name: lender\n",
+        "  - name: other\n    templates: [{template_id: small, max_number: 3, price_per_hour: 0.3, attributes: {zone: away}, provides: {slots: 2, mem: 8GiB}}]\n"
+        "  - name: lender\n",
+    )
+    talk = Talk()
+    talk.prompt.begin(Site(read_scenario(two.encode(), "two.yaml"), seed=None))
+
+    shown = talk.ask("info providers")
+
+    assert "cloud small 0.2 1 6" in shown
+    assert "other small 0.3 0 3" in shown
+
+
 # ------------------------------------------------------------------------- changing
 @pytest.mark.parametrize(
     ("line", "topic", "shows"),
@@ -357,7 +402,7 @@ def test_a_recording_ends_where_one_stands() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("stp", "xce: 'stp' is no command here; did you mean step?"),
+        ("stp", "stp: 'stp' is no command here; did you mean step?"),
         ("step -1", "step: '-1' is no number; wanted a whole one, at least 1"),
         ("step 1 2", "step: wanted: step [N]"),
         ("run until", "run until: wanted a time, session, start JOB, end JOB, an event, or a measure with a bound"),

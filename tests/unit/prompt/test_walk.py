@@ -179,7 +179,7 @@ def test_two_positions_of_a_log_are_compared(log: KeptLog) -> None:
     walk = Stroll(log)
     said = walk.ask("diff 4 40")
 
-    assert "MEASURE position-" in said
+    assert "MEASURE position " in said
     assert "request R1 " in said
 
 
