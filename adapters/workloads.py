@@ -1,5 +1,6 @@
 """Workloads from files: what a file is, its first line says, whatever it is called."""
 
+import codecs
 import gzip
 import json
 import zlib
@@ -77,19 +78,29 @@ def kind_of(path: Path) -> Kind:
     Raises:
         InputError: it cannot be read.
     """
-    start = _start(path).lstrip()
-    if not start.startswith(b"{"):
+    start = _start(path)
+    if start.startswith(codecs.BOM_UTF8):
+        raise InputError.of(str(path), "starts with a byte order mark; wanted text without", line=1)
+    start = start.lstrip()
+    if not start.startswith((b"{", b"[")):
         return Kind.SWF
     try:
         first: Any = json.loads(start.split(b"\n", 1)[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return Kind.SLURM  # a document of many lines
     stated = cast("dict[str, Any]", first).get("format") if isinstance(first, dict) else None
-    return {WORKLOAD: Kind.WORKLOAD, RECORDING: Kind.RECORDING}.get(str(stated), Kind.SLURM)
+    kind = {WORKLOAD: Kind.WORKLOAD, RECORDING: Kind.RECORDING}.get(str(stated), Kind.SLURM)
+    if kind is Kind.SLURM and str(stated).startswith("xce."):
+        raise InputError.of(
+            str(path), f"is {str(stated)[:80]!r}; wanted {WORKLOAD} or {RECORDING}", line=1
+        )
+    return kind
 
 
 def _start(path: Path) -> bytes:
     try:
+        if path.is_fifo():
+            raise InputError.of(str(path), "is a pipe; wanted a file, which can be read twice")
         with path.open("rb") as probe:
             start = probe.read(_PROBE)
         if start.startswith(_GZIP):
@@ -114,6 +125,8 @@ def _document(path: Path) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise InputError.of(str(path), f"is not JSON: {error}") from None
+    except RecursionError:
+        raise InputError.of(str(path), "is nested too deeply; no sacct prints that") from None
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -213,7 +213,15 @@ class _Mapper:
                 line=record.line,
                 column=record.request_column,
             )
-        return _request_shape(request, processors, memory, self._config)
+        try:
+            return _request_shape(request, processors, memory, self._config)
+        except ValueError as error:
+            raise InputError.of(
+                self._source,
+                f"request asks for what cannot be said: {error}",
+                line=record.line,
+                column=record.request_column,
+            ) from None
 
 
 def _run_limit(record: SwfJob, run_time: int) -> tuple[timedelta | None, tuple[str, ...]]:

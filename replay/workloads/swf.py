@@ -5,6 +5,7 @@ None here (any negative value is taken as unknown). Three columns may follow, as
 the processor slots that ran the job, the name of its queue, and its request (see ``node_request``).
 """
 
+import codecs
 import gzip
 import re
 import zlib
@@ -18,13 +19,17 @@ from xce.domain.errors import InputError, Problem
 
 #: More bytes than any line of a real log has; a longer one is not text of this format.
 LINE_MAX: Final = 1 << 20
+#: Lines without a record, one after the other: at the start, or anywhere.
 HEADER_LINES_MAX: Final = 10_000
+#: As the formats have it.
+QUEUE_NAME_MAX: Final = 256
 COLUMNS: Final = 18
 COLUMNS_EXTENDED: Final = 21
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_HUNDRED_YEARS: Final = 100 * 366 * 86_400
-_YEAR_2200: Final = 7_258_118_400
+#: No job runs longer, and none is submitted later: what says so is a mistake.
+HUNDRED_YEARS: Final = 100 * 366 * 86_400
+YEAR_2200: Final = 7_258_118_400
 _COUNT_MAX: Final = 2**53 - 1
 _INTEGER = re.compile(r"[+-]?\d{1,19}(\.0*)?", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?\d{1,19}(\.\d*)?", re.ASCII)
@@ -52,14 +57,14 @@ class Column:
 #: Upper bounds are far above every log of the archive: what passes them is not a record but a mistake.
 COLUMN: Final[tuple[Column, ...]] = (
     Column("job number", _COUNT_MAX, required=True),
-    Column("submit time", _YEAR_2200, required=True),
-    Column("wait time", _HUNDRED_YEARS),
-    Column("run time", _HUNDRED_YEARS),
+    Column("submit time", YEAR_2200, required=True),
+    Column("wait time", HUNDRED_YEARS),
+    Column("run time", HUNDRED_YEARS),
     Column("processors used", 1_000_000),
     Column("CPU time used", _COUNT_MAX, fraction=True),
     Column("memory used", _COUNT_MAX, fraction=True),
     Column("processors asked", 1_000_000),
-    Column("time asked", _HUNDRED_YEARS),
+    Column("time asked", HUNDRED_YEARS),
     Column("memory asked", 2**60),
     Column("status", 1_000),
     Column("user", _COUNT_MAX),
@@ -68,7 +73,7 @@ COLUMN: Final[tuple[Column, ...]] = (
     Column("queue", _COUNT_MAX),
     Column("partition", _COUNT_MAX),
     Column("preceding job", _COUNT_MAX),
-    Column("think time", _HUNDRED_YEARS),
+    Column("think time", HUNDRED_YEARS),
 )
 
 
@@ -124,7 +129,7 @@ class SwfTrace:
         text = self.header.get("UnixStartTime")
         if text is None:
             return None
-        if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII) or not -1 <= int(text) <= _YEAR_2200:
+        if not re.fullmatch(r"-?\d{1,19}", text, re.ASCII) or not -1 <= int(text) <= YEAR_2200:
             raise InputError.of(
                 self.source,
                 f"UnixStartTime {_shown(text)} is not a time; wanted seconds since 1970",
@@ -151,10 +156,6 @@ class SwfTrace:
             if not _is_comment(text):
                 self._first = (number, text)
                 break
-            if number > HEADER_LINES_MAX:
-                raise InputError.of(
-                    self.source, f"no record in the first {HEADER_LINES_MAX} lines", line=number
-                )
             if match := _HEADER.fullmatch(text.strip()):
                 header.setdefault(match[1], match[2])
         return header
@@ -172,9 +173,13 @@ def open_swf(path: Path) -> Generator[SwfTrace]:
         plain = path.open("rb")
     except OSError as error:
         raise InputError.of(source, f"cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL byte in the name
+        raise InputError.of(repr(source), f"cannot be read: {error}") from None
     with plain:
-        packed = plain.read(2) == _GZIP_MAGIC
-        plain.seek(0)
+        try:
+            packed = plain.peek(2).startswith(_GZIP_MAGIC)  # what is a pipe cannot be read twice
+        except OSError as error:
+            raise InputError.of(source, f"cannot be read: {error.strerror or error}") from None
         if packed:
             with gzip.GzipFile(fileobj=plain) as unpacked:
                 yield SwfTrace(unpacked, source)
@@ -186,7 +191,7 @@ def open_swf(path: Path) -> Generator[SwfTrace]:
 
 def _lines(stream: Lines, source: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that is not blank; comments may have any characters, records only ASCII."""
-    number = 0
+    number, last_record = 0, 0
     while True:
         number += 1
         try:
@@ -195,17 +200,25 @@ def _lines(stream: Lines, source: str) -> Iterator[tuple[int, str]]:
             raise InputError.of(source, f"cannot be read on: {error}", line=number) from None
         if not raw:
             return
+        if number - last_record > HEADER_LINES_MAX:
+            raise InputError.of(source, f"no record in {HEADER_LINES_MAX} lines", line=number)
         if len(raw) > LINE_MAX:
             raise InputError.of(source, f"a line of more than {LINE_MAX} bytes", line=number)
         if b"\0" in raw:
             raise InputError.of(source, "is not text: there is a zero byte", line=number)
+        if number == 1 and raw.startswith(codecs.BOM_UTF8):
+            raise InputError.of(
+                source, "starts with a byte order mark; wanted text without", line=number
+            )
         text = raw.decode("utf-8", errors="replace").rstrip()
         if not text:
             continue
-        if not text.isascii() and not _is_comment(text):
-            raise InputError.of(
-                source, f"is not a record of ASCII text: {_shown(text)}", line=number
-            )
+        if not _is_comment(text):
+            last_record = number
+            if not text.isascii():
+                raise InputError.of(
+                    source, f"is not a record of ASCII text: {_shown(text)}", line=number
+                )
         yield number, text
 
 
@@ -234,6 +247,13 @@ def _job(line: int, text: str, source: str) -> SwfJob:
     assert number is not None, "a required column has a value"
     assert submit is not None, "a required column has a value"
     extended = len(fields) == COLUMNS_EXTENDED
+    if extended and len(fields[19]) > QUEUE_NAME_MAX:
+        raise InputError.of(
+            source,
+            f"queue name {_shown(fields[19])} is longer than {QUEUE_NAME_MAX} characters",
+            line=line,
+            column=_column_of(text, 19),
+        )
     return SwfJob(
         line=line,
         number=number,

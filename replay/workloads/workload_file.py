@@ -1,18 +1,24 @@
 """Workloads as files: ``xce.workload/1``, lines of JSON, the first of the whole and one for each job. Defaults are left away."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from xce.domain.cluster.resreq import parse
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Count, Duration, Format, Name, Time, Whole
 from xce.domain.formats.snapshot import ArrayElement
+from xce.replay.workloads.swf import HUNDRED_YEARS
 from xce.replay.workloads.workload import LeftOut, Note, Shape, Workload, WorkloadJob
 
 FORMAT: Final = "xce.workload/1"
+
+#: Up to a hundred years: what says more is a mistake, and would be past the end of the calendar.
+Seconds = Annotated[int, Field(ge=0, le=HUNDRED_YEARS)]
 
 
 class LeftOutEntry(Format):
@@ -46,10 +52,10 @@ class WorkloadLine(Format):
     """One job."""
 
     id: Name
-    submit: Count = Field(description="seconds after the start")
-    run_time: Count = Field(description="seconds: the truth, which no session is told")
-    tasks: Count = 1
-    resreq: str = ""
+    submit: Seconds = Field(description="seconds after the start")
+    run_time: Seconds = Field(description="seconds: the truth, which no session is told")
+    tasks: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    resreq: str = Field("", max_length=65536)
     exclusive: bool = False
     user: Name = "nobody"
     project: Name = "default"
@@ -115,11 +121,9 @@ def from_lines(lines: Iterable[str], source: str) -> Workload:
             if head is None:
                 head = WorkloadHead.from_json(text, source)
                 continue
-            job = _job(WorkloadLine.from_json(text, source), shapes)
+            job = _job(WorkloadLine.from_json(text, source), shapes, source)
         except InputError as error:
-            raise InputError(
-                source, [Problem(one.message, one.path, number) for one in error.problems]
-            ) from None
+            raise InputError(source, [_in_line(one, number) for one in error.problems]) from None
         if (earlier := seen.setdefault(job.id, number)) != number:
             raise InputError.of(source, f"job {job.id} is also in line {earlier}", line=number)
         if jobs and job.submit < jobs[-1].submit:
@@ -141,8 +145,21 @@ def from_lines(lines: Iterable[str], source: str) -> Workload:
     )
 
 
-def _job(line: WorkloadLine, shapes: dict[Shape, Shape]) -> WorkloadJob:
+def _in_line(problem: Problem, number: int) -> Problem:
+    """Return a problem of one line as one of the file; the column is that in a requirement."""
+    where = f"column {problem.column}: " if problem.path == "resreq" and problem.column else ""
+    return Problem(where + problem.message, problem.path, number)
+
+
+def _job(line: WorkloadLine, shapes: dict[Shape, Shape], source: str) -> WorkloadJob:
     shape = Shape(line.tasks, line.resreq, line.exclusive)
+    if shape not in shapes:
+        try:
+            parse(line.resreq)
+        except InputError as error:
+            raise InputError(
+                source, [replace(one, path="resreq") for one in error.problems]
+            ) from None
     return WorkloadJob(
         id=line.id,
         submit=line.submit,

@@ -85,11 +85,21 @@ def test_a_number_may_say_whether_it_is_set() -> None:
     assert job.shape.resreq.startswith("rusage[mem=100]")
 
 
-@pytest.mark.parametrize("limit", [{"set": False, "infinite": True, "number": 0}, 0, None])
+@pytest.mark.parametrize(
+    "limit", [{"set": False, "infinite": True, "number": 0}, 0, None, "UNLIMITED", 2**50]
+)
 def test_no_limit_is_no_limit(limit: object) -> None:
     (job,) = read(entry(time={"limit": limit})).jobs
 
     assert job.run_limit is None
+
+
+def test_what_slurm_complained_of_beside_the_jobs_is_noted() -> None:
+    document = {"jobs": [entry(1), entry(2)], "errors": [{"error": "one cluster is away"}]}
+
+    workload = from_slurm(document, WorkloadConfig(), "s.json")
+
+    assert [note.what for note in workload.notes] == ["sacct said: one cluster is away"]
 
 
 def test_elements_of_an_array_have_names_of_their_own() -> None:
@@ -138,10 +148,30 @@ def test_memory_can_be_left_away() -> None:
     [
         ([], "no list of jobs"),
         ({"jobs": []}, "has no jobs"),
-        ({"jobs": [{"job_id": 1}]}, "jobs[0]: is no job of sacct"),
+        ({"jobs": [{"job_id": 1}]}, "jobs[0].time.submission: is missing"),
         ({"jobs": [entry(1), entry(1)]}, "job 1 is there twice"),
+        ({"jobs": [entry(1), None]}, "jobs[1]: is None; wanted an object"),
+        ({"jobs": [7]}, "jobs[0]: is 7; wanted an object"),
+        ({"jobs": [], "errors": [{"description": "no connection"}]}, "sacct said: no connection"),
+        ({"errors": ["no connection"]}, "sacct said: no connection"),
+        ({"jobs": [entry(user=12)]}, "jobs[0].user: is 12; wanted a name"),
+        ({"jobs": [entry(user="a\nb")]}, "jobs[0].user: is 'a\\nb'; wanted a name"),
+        ({"jobs": [entry(user="\ud800")]}, "jobs[0].user: is '\\ud800'; wanted a name"),
+        ({"jobs": [entry(partition="p" * 257)]}, "jobs[0].partition: is 'ppp"),
+        ({"jobs": [entry(job_id=-4)]}, "jobs[0].job_id: is -4; wanted the number of a job"),
+        ({"jobs": [entry(state={"current": []})]}, "jobs[0].state.current: is []"),
+        ({"jobs": [entry(state=None)]}, "jobs[0].state.current: is missing"),
+        ({"jobs": [entry(time={"elapsed": float("inf")})]}, "jobs[0].time.elapsed: is inf"),
+        ({"jobs": [entry(time={"elapsed": "3"})]}, "jobs[0].time.elapsed: is '3'"),
+        ({"jobs": [entry(time={"elapsed": 2**52})]}, "jobs[0].time.elapsed: is 4503599627370496, which is absurd"),
+        ({"jobs": [entry(time={"submission": 2**52})]}, "jobs[0].time.submission: is 4503599627370496"),
+        ({"jobs": [entry(constraints=["a"])]}, "jobs[0].constraints: is ['a']; wanted a text"),
+        ({"jobs": [entry(constraints="&".join(f"f{i}" for i in range(20_000)))]}, "jobs[0]: asks for what cannot be said"),
+        ({"jobs": [entry(tres={"requested": None})]}, "jobs[0].tres.requested: is None; wanted a list"),
+        ({"jobs": [entry(tres={"requested": [5]})]}, "jobs[0].tres.requested[0]: is 5; wanted an object"),
+        ({"jobs": [entry(tres={"requested": [{"type": "cpu", "count": "4"}]})]}, "jobs[0].tres.requested[0].count: is '4'"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_accounting_is_refused(document: object, message: str) -> None:
     with pytest.raises(InputError) as caught:
         from_slurm(document, WorkloadConfig(), "s.json")

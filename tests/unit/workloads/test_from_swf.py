@@ -198,6 +198,7 @@ def test_a_request_wins_over_the_processor_column_and_the_difference_is_noted(
         ("1:ppn=1:mem=3xb", "unknown unit 'xb'"),
         ("1:ppn=1:a=b=c:%", "'%' is not a property"),
         ("1000:ppn=10000", "is for 10000000 processors"),
+        (":".join(["1:ppn=1", *(f"p{i}" for i in range(20_000))]), "asks for what cannot be said"),
     ],
 )
 def test_a_wrong_request_is_an_error_with_line_and_column(

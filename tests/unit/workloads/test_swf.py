@@ -1,6 +1,7 @@
 """Reading the Standard Workload Format: what is read, and what every kind of wrong file is told."""
 
 import gzip
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -94,7 +95,11 @@ MALFORMED: list[tuple[str, bytes, tuple[str, ...]]] = [
     ("binary", bytes(range(128, 256)), ("not a record of ASCII text",)),
     ("another format", b'{"jobs": []}', ("2 columns",)),
     ("a very long line", b"1 " * 600_000, ("a line of more than",)),
-    ("a header without an end", b"; x\n" * 10_001, ("no record in the first",)),
+    ("a header without an end", b"; x\n" * 10_001, ("no record in 10000 lines",)),
+    ("blank lines without an end", b"\n" * 10_001, ("no record in 10000 lines",)),
+    ("a tail without an end", RECORD.encode() + b"\n" * 10_002, ("no record in 10000 lines",)),
+    ("a byte order mark", b"\xef\xbb\xbf" + RECORD.encode(), (":1:", "starts with a byte order mark")),
+    ("a queue that is no name", EXTENDED.replace("q_1d", "q" * 257).encode(), ("queue name", "longer than 256")),
 ]  # fmt: skip
 
 
@@ -114,6 +119,24 @@ def test_a_malformed_file_is_one_error_that_says_where_and_what(
     assert str(caught.value).startswith(f"{path}:")
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_trace_can_come_through_a_pipe(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    with os.fdopen(theirs, "wb") as writer:
+        writer.write(gzip.compress(RECORD.encode()))
+
+    try:
+        (job,) = read(Path(f"/dev/fd/{ours}"))
+    finally:
+        os.close(ours)
+
+    assert job.number == 7
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(InputError, match=r"^/proc/self/mem: cannot be read"):
+        read(Path("/proc/self/mem"))
 
 
 def test_an_error_names_line_and_column_as_an_editor_shows_them(tmp_path: Path) -> None:

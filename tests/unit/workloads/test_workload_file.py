@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -196,3 +197,58 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(
 
     with pytest.raises(InputError, match="a line of more than 1 MiB"):
         load_workload(path, WorkloadConfig(), seed=1)
+
+
+LINE = {"id": "a", "submit": 0, "run_time": 60}
+HEAD = {"format": "xce.workload/1", "source": "s", "start": "2026-03-02T00:00:00Z", "jobs": 1, "records": 1}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"submit": 2**53 - 1}, "w:2: submit: "),
+        ({"run_time": 10**12}, "w:2: run_time: "),
+        ({"tasks": 0}, "w:2: tasks: "),
+        ({"tasks": 1_000_001}, "w:2: tasks: "),
+        ({"resreq": "select["}, "w:2: resreq: column 8: expected a name"),
+        ({"resreq": "a" * 65_537}, "w:2: resreq: "),
+    ],
+)
+def test_a_job_that_no_simulation_could_run_is_refused_where_it_stands(
+    change: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        from_lines([json.dumps(HEAD), json.dumps({**LINE, **change})], "w")
+
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'\xef\xbb\xbf{"jobs": []}', "starts with a byte order mark"),
+        (b'{"format": "xce.workload/2"}\n{}\n', "is 'xce.workload/2'; wanted xce.workload/1"),
+        (b"[]", "has no list of jobs"),
+        (b'{"jobs":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is nested too deeply"),
+    ],
+)
+def test_what_is_no_work_says_what_it_is(tmp_path: Path, text: bytes, message: str) -> None:
+    path = tmp_path / "work"
+    path.write_bytes(text)
+
+    with pytest.raises(InputError) as caught:
+        load_workload(path, WorkloadConfig(), seed=1)
+
+    assert message in str(caught.value)
+
+
+def test_a_pipe_is_no_file_of_jobs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(InputError, match="is a pipe"):
+        load_workload(tmp_path / "pipe", WorkloadConfig(), seed=1)
+
+
+def test_a_name_that_is_too_long_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        load_workload(tmp_path / ("a" * 5_000), WorkloadConfig(), seed=1)
