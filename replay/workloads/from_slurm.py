@@ -135,7 +135,9 @@ def _at(job: WorkloadJob, submit: int) -> WorkloadJob:
     )
 
 
-def _job(entry: Any, config: WorkloadConfig) -> tuple[str, WorkloadJob | str, tuple[str, ...], int]:
+def _job(
+    found: object, config: WorkloadConfig
+) -> tuple[str, WorkloadJob | str, tuple[str, ...], int]:
     """Return name, job (or why there is none), notes and time of submission of an entry."""
     if not isinstance(found, dict):
         raise _UnfitError((), f"is {_shown(found)}; wanted an object")
