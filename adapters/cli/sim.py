@@ -13,6 +13,7 @@ from xce.adapters.cli.simulate import new_log, new_recording, render, simulate
 from xce.adapters.files import require_place, write_file
 from xce.adapters.report.page import write_report
 from xce.adapters.settings import load_config
+from xce.adapters.workloads import load_workload
 from xce.domain.formats.snapshot import OrderMode
 from xce.replay.workloads.from_swf import load_swf
 
@@ -43,7 +44,8 @@ def swf(
         Path,
         typer.Argument(
             metavar="TRACE",
-            help="A log in the Standard Workload Format, plain or gzip.",
+            help="A log in the Standard Workload Format, or another workload: of xce workload make, sacct --json,"
+            " a recording; plain or gzip.",
             show_default=False,
         ),
     ],
@@ -82,7 +84,8 @@ def swf(
     if order is not None:
         session = settings.session.model_copy(update={"order": order})
         settings = settings.model_copy(update={"session": session})
-    workload = load_swf(
+    load = load_swf if trace.is_fifo() else load_workload  # which reads a file twice
+    workload = load(
         trace,
         settings.workload,
         seed=settings.driver.seed,

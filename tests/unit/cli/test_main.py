@@ -1,6 +1,7 @@
 """The entry point: how whatever goes wrong becomes one message and an exit code."""
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.testing import CliRunner
 
 from xce.adapters.cli import compare, faults, sim, terminal
 from xce.adapters.cli import main as entry
 from xce.adapters.cli.entry import main as program
+from xce.adapters.cli.main import app
 from xce.adapters.files import require_place, write_file
 from xce.domain.errors import InputError, Problem, TransientError
 
@@ -94,6 +97,23 @@ def test_where_no_file_can_be_is_found_before_a_long_run(tmp_path: Path) -> None
 def test_a_simulation_looks_at_its_targets_before_its_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no folder"):
         sim.swf(tmp_path / "no.swf", tmp_path / "no.yaml", report=tmp_path / "nowhere" / "r.html")
+
+
+def test_made_up_work_is_simulated_as_a_trace_is(tmp_path: Path) -> None:
+    work, site = tmp_path / "work.jsonl.gz", tmp_path / "site.yaml"
+    site.write_text(
+        "cluster:\n  hosts:\n    - {name: h1, total: {slots: 400, mem: 1TiB}}\n", "utf-8"
+    )
+    made = CliRunner().invoke(app, ["workload", "make", str(work), "--days", "1", "--seed", "3"])
+    assert made.exit_code == 0, made.output
+
+    told = CliRunner().invoke(
+        app, ["sim", "swf", str(work), "--config", str(site), "--jobs", "20", "--json"]
+    )
+
+    assert told.exit_code == 0, told.output
+    report = json.loads(told.stdout)
+    assert (report["source"], report["jobs"]["submitted"]) == ("eda, seed 3", 20)
 
 
 def test_a_column_within_a_text_of_a_document_is_not_taken_for_a_line() -> None:
