@@ -11,6 +11,7 @@ from xce.adapters.settings.yaml_tree import read_tree
 from xce.domain.errors import InputError
 from xce.domain.formats.base import Count, Format
 from xce.domain.formats.config import SimulationConfig
+from xce.domain.formats.provider import Kind as OfferKind
 
 app = typer.Typer(help="Check and convert configurations.", no_args_is_help=True)
 app.command(
@@ -81,11 +82,17 @@ def check(
 
 
 def warnings_of(config: SimulationConfig) -> Iterator[str]:
-    """Yield what is allowed and is hardly meant: hosts without slots, on which no job starts that takes any."""
+    """Yield what is allowed and is hardly meant: hosts without slots, on which no job starts that takes any; offers of nothing."""
     for i, group in enumerate(config.cluster.hosts):
         if not group.total.get("slots"):
             yield f"cluster.hosts[{i}]: {group.name} has no slots in total"
+    kinds = [kind.value for kind in OfferKind]
     for i, provider in enumerate(config.providers):
+        for kind in provider.kinds:
+            if kind not in kinds:
+                yield f"providers[{i}].kinds: {kind!r} is ignored; this release knows {', '.join(kinds)}"
+        if not provider.templates and not provider.resources:
+            yield f"providers[{i}]: {provider.name} offers nothing: it has no templates and no resources"
         for j, offer in enumerate(provider.templates):
             if not offer.provides.get("slots"):
                 yield f"providers[{i}].templates[{j}]: {offer.template_id} provides no slots"

@@ -57,6 +57,19 @@ def test_an_unfit_configuration_as_json_lists_its_problems_and_ends_with_2(
     assert (problem["line"], problem["path"]) == (7, "cluster.shared[0].owned")
 
 
+def test_providers_of_a_misspelt_kind_and_of_nothing_are_fit_and_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "cluster: {}\nproviders: [{name: pool, kinds: [licence]}]\n")
+
+    check(file)
+
+    assert capsys.readouterr().err == (
+        "warning: providers[0].kinds: 'licence' is ignored; this release knows host, countable\n"
+        "warning: providers[0]: pool offers nothing: it has no templates and no resources\n"
+    )
+
+
 def test_hosts_without_slots_are_fit_and_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
