@@ -14,7 +14,8 @@ A recording is lines of JSON, ``xce.recording/1``, kept compressed:
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -205,11 +206,13 @@ class RecordingReader:
     Attributes:
         source: what errors call it.
         counts: what was read.
+        lines: how many lines that were.
         whole: the recording says that it has ended, and all of it was there.
     """
 
     source: str
     counts: Counts = field(default_factory=Counts)
+    lines: int = 0
     whole: bool = False
     _snapshot: Snapshot | None = None
     _result: Line = field(default_factory=dict[str, Any])
@@ -219,18 +222,29 @@ class RecordingReader:
     _rounds: Rounds = field(default_factory=Rounds)
     _views: Views = field(default_factory=Views)
 
+    def copy(self) -> "RecordingReader":
+        """Return another one that stands at the same line, to read on from there."""
+        return replace(
+            self,
+            counts=replace(self.counts),
+            _recent=dict(self._recent),
+            _rounds=copy(self._rounds),
+            _views=self._views.copy(),
+        )
+
     def entries(self, lines: Iterable[str]) -> Iterator[Entry]:
-        """Yield what the lines hold.
+        """Yield what the lines hold that follow on those which were read.
 
         Raises:
             InputError: a line is none of a recording; it names the line.
         """
-        number = 0
-        for number, text in enumerate(lines, start=1):
+        for number, text in enumerate(lines, start=self.lines + 1):
+            self.lines = number
             try:
                 document: Any = json.loads(text)
             except ValueError as error:
-                raise self._wrong(number, f"is not JSON: {error}") from None
+                wanted = "; wanted a recording" if number == 1 else ""
+                raise self._wrong(number, f"is not JSON: {error}{wanted}") from None
             except RecursionError:
                 raise self._wrong(number, "is nested too deep") from None
             if not isinstance(document, dict):
@@ -238,7 +252,7 @@ class RecordingReader:
             made = self._entry(number, cast("Line", document))
             if made is not None:
                 yield made
-        if number == 0:
+        if self.lines == 0:
             raise InputError.of(self.source, "is empty; wanted a recording")
 
     def _entry(self, number: int, line: Line) -> Entry | None:

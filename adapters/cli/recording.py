@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -70,6 +71,7 @@ def show(
         terminal.write_json(json.dumps(document))
         return
     cut = "" if reader.whole else " (cut off)"
+    at = datetime.fromisoformat(start.at).astimezone(UTC)
     counts = reader.counts
     held = ", ".join(
         (
@@ -80,7 +82,7 @@ def show(
         )
     )
     lines = [
-        f"made by {start.by}, release {start.release}, at {start.at}{cut}",
+        f"made by {start.by}, release {start.release}, at {at:%Y-%m-%d %H:%M:%S} UTC{cut}",
         held,
     ]
     if first is not None and last is not None:

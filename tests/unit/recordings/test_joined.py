@@ -1,6 +1,7 @@
 """Recordings of several daemons as one: everything in time, rounds tied to the sessions whose demand they were given."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -196,9 +197,9 @@ def test_the_command_writes_a_new_file_that_verifies(tmp_path: Path) -> None:
     assert "3 sessions, 4 rounds" in done.stderr
     assert "4 rounds are about sessions" in done.stderr
     assert verify(read_lines(out), "x").mismatch is None
-    assert "made by xce scheduler, xce provisioner" in CliRunner().invoke(
-        app, ["recording", "show", str(out)]
-    ).stdout.replace("\n", " ")
+    shown = CliRunner().invoke(app, ["recording", "show", str(out)]).stdout.replace("\n", " ")
+    assert "made by xce scheduler, xce provisioner" in shown
+    assert re.search(r", at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC ", shown)
     assert CliRunner().invoke(app, words).exit_code != 0  # it exists
 
 
