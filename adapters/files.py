@@ -1,6 +1,8 @@
 """Writing files that people asked for: one clear error, and whether trying again can help."""
 
 import errno
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,16 +13,32 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a text as UTF-8; lines end as they do in the text.
+    """Write a text as UTF-8; lines end as they do in the text. Half a file is not left behind.
 
     Raises:
         InputError: no file of this name can be written.
         TransientError: the disk is full.
     """
+    with gone_after_error(path):
+        try:
+            path.write_text(text, encoding="utf-8", newline="")
+        except OSError as error:
+            raise cannot_write(str(path), error) from None
+
+
+@contextmanager
+def gone_after_error(path: Path, *suffixes: str) -> Generator[None]:
+    """Make something at a path, and files beside it whose names have these further suffixes; if it fails nothing of it is left.
+
+    What is no plain file, such as a device, stays.
+    """
     try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise cannot_write(str(path), error) from None
+        yield
+    except XceError:
+        for one in (path, *(path.with_name(path.name + suffix) for suffix in suffixes)):
+            if one.is_file():
+                one.unlink(missing_ok=True)
+        raise
 
 
 def cannot_write(name: str, error: OSError) -> XceError:
@@ -38,13 +56,25 @@ def why_unread(error: Exception) -> str:
 
 
 def require_place(*paths: Path | None) -> None:
-    """Check, before work that takes long, that files of these names can be made; None asks for none.
+    """Check, before work that takes long, that files of these names can be made, each another; None asks for none.
 
     Raises:
-        InputError: a folder is missing, or a name is that of a folder.
+        InputError: a folder is missing, a name is that of a folder or no name at all, or two are one.
     """
+    seen: set[Path] = set()
     for path in paths:
-        if path is not None and path.is_dir():
-            raise InputError.of(str(path), "is a folder; wanted the name of a file")
-        if path is not None and not path.parent.is_dir():
-            raise InputError.of(str(path), f"there is no folder {str(path.parent)!r}")
+        if path is None:
+            continue
+        try:
+            if path.is_dir():
+                raise InputError.of(str(path), "is a folder; wanted the name of a file")
+            if not path.parent.is_dir():
+                raise InputError.of(str(path), f"there is no folder {str(path.parent)!r}")
+            place = path.resolve()
+            if place in seen and (place.is_file() or not place.exists()):
+                raise InputError.of(
+                    str(path), "is to be two files at once; wanted a name for each of them"
+                )
+        except OSError as error:  # such as a name that is too long
+            raise cannot_write(str(path), error) from None
+        seen.add(place)

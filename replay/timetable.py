@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from xce.domain.errors import InputError
 from xce.domain.formats.config import DriverConfig
 from xce.replay.agenda import Agenda
 from xce.replay.happenings import Change, Happening, Listing, Observe, Poll, Wake
@@ -11,6 +12,9 @@ from xce.replay.providers import SimulatedProvider
 _WAKE: Final = Wake()
 _POLL: Final = Poll()
 _LISTING: Final = Listing()
+
+#: What is told of times that are yet to come, such as the end of a hold, has room after it.
+LAST_YEAR: Final = 2900
 
 
 class Timetable:
@@ -32,8 +36,14 @@ class Timetable:
         """When the next thing happens; None when nothing will."""
         return self._agenda.next_time
 
-    def begin(self) -> None:
-        """Let it be the time of the first thing that happens."""
+    def begin(self, until: datetime | None) -> None:
+        """Let it be the time of the first thing that happens; ``until`` is the end, where there is one.
+
+        Raises:
+            InputError: the end is past the last year.
+        """
+        if until is not None:
+            _require_calendar(until)
         self.now = self.next_time or self.now
         self.note_progress()
 
@@ -42,7 +52,12 @@ class Timetable:
         self._agenda.put(at, happening)
 
     def take_until(self, at: datetime) -> list[Happening]:
-        """Take everything that happens at ``at`` or before, in order."""
+        """Take everything that happens at ``at`` or before, in order.
+
+        Raises:
+            InputError: that is past the last year.
+        """
+        _require_calendar(at)
         return self._agenda.take_until(at)
 
     def keeps(self, one: Wake | Poll | Listing | Observe | Change) -> bool:
@@ -121,3 +136,11 @@ class Timetable:
     def _appoint(self, one: Wake | Poll | Listing | Observe | Change, at: datetime) -> None:
         self._appointments[one] = at
         self._agenda.put(at, one)
+
+
+def _require_calendar(at: datetime) -> None:
+    if at.year > LAST_YEAR:
+        raise InputError.of(
+            "simulation",
+            f"has come to the year {at.year} and is not over; wanted one that is over by {LAST_YEAR}",
+        )

@@ -173,7 +173,7 @@ class World:
         """Stand before the first moment; ``until`` is the end, where there is one."""
         self.jobs.expect()
         self._until = until
-        self._timetable.begin()
+        self._timetable.begin(until)
         self._set_up()
 
     def step(self) -> bool:

@@ -2,7 +2,9 @@
 
 import csv
 import io
-from collections.abc import Iterator
+import shutil
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,7 +20,7 @@ from xce.adapters.files import write_file
 from xce.adapters.report.page import write_report
 from xce.adapters.settings.load import load_scenario
 from xce.adapters.workloads import load_workload
-from xce.domain.errors import InputError
+from xce.domain.errors import InputError, XceError
 from xce.domain.formats.scenario import Moment, Scenario, Verdict
 from xce.replay.scenario.run import Runner, ScenarioRun
 from xce.replay.workloads.workload import Workload
@@ -52,12 +54,12 @@ def command(
 ) -> None:
     """Run a scenario in virtual time; exit 3 if something is not as it expects, and show the time around it."""
     scenario = load_scenario(file)
-    folder = None if out is None else _new_folder(out)
-    with new_log(None if folder is None else folder / LOG) as log:
-        runner = Runner(scenario, log, file=jobs_of(scenario, file, seed), seed=seed)
-        run = _run(runner, quiet=quiet)
-    if folder is not None:
-        _keep(folder, run)
+    jobs = jobs_of(scenario, file, seed)
+    with _new_folder(out) as folder:
+        with new_log(None if folder is None else folder / LOG) as log:
+            run = _run(Runner(scenario, log, file=jobs, seed=seed), quiet=quiet)
+        if folder is not None:
+            _keep(folder, run)
     if as_json:
         terminal.write_json(run.result().to_json())
     else:
@@ -96,7 +98,12 @@ def _run(runner: Runner, *, quiet: bool) -> ScenarioRun:
         return runner.run(show if not bar.disable else lambda ended: None)
 
 
-def _new_folder(path: Path) -> Path:
+@contextmanager
+def _new_folder(path: Path | None) -> Generator[Path | None]:
+    """Make a folder for what comes of a run; none for None. What cannot be kept to its end leaves none."""
+    if path is None:
+        yield None
+        return
     try:
         path.mkdir()
     except FileExistsError:
@@ -105,7 +112,11 @@ def _new_folder(path: Path) -> Path:
         raise InputError.of(str(path), f"cannot be made: {error.strerror or error}") from None
     except ValueError as error:  # a NUL byte in the name
         raise InputError.of(repr(str(path)), f"cannot be made: {error}") from None
-    return path
+    try:
+        yield path
+    except (XceError, KeyboardInterrupt):
+        shutil.rmtree(path, ignore_errors=True)
+        raise
 
 
 def _keep(folder: Path, run: ScenarioRun) -> None:

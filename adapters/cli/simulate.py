@@ -17,7 +17,7 @@ from rich.text import Text
 
 from xce.adapters.cli import terminal
 from xce.adapters.cli.visible import cell, visible
-from xce.adapters.files import require_place
+from xce.adapters.files import gone_after_error, require_place
 from xce.adapters.recordings import RecordingFile
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.errors import InputError
@@ -125,7 +125,7 @@ def simulate(
 def new_recording(
     path: Path | None, config: SimulationConfig, at: datetime
 ) -> Generator[RecordingWriter | None]:
-    """Open a recording that does not exist yet; none for None.
+    """Open a recording that does not exist yet; none for None. One that cannot be written to its end is not left behind.
 
     Raises:
         InputError: the file exists, or its folder does not.
@@ -134,13 +134,14 @@ def new_recording(
         yield None
         return
     document = config.model_dump(mode="json")
-    with RecordingFile(path, by="xce sim", at=at, config=document) as file:
+    file = RecordingFile(path, by="xce sim", at=at, config=document)
+    with gone_after_error(path), file:
         yield file.writer
 
 
 @contextmanager
 def new_log(path: Path | None) -> Generator[EventLog]:
-    """Open a log that does not exist yet, or one in memory for None.
+    """Open a log that does not exist yet, or one in memory for None. One that cannot be written to its end is not left behind.
 
     Raises:
         InputError: the file exists, or its folder does not.
@@ -148,7 +149,11 @@ def new_log(path: Path | None) -> Generator[EventLog]:
     if path is not None and path.exists():
         raise InputError.of(str(path), "exists already; wanted the name of a new log")
     require_place(path)
-    with open_log(MEMORY if path is None else path) as log:
+    if path is None:
+        with open_log(MEMORY) as log:
+            yield log
+        return
+    with gone_after_error(path, "-wal", "-shm", "-journal"), open_log(path) as log:
         yield log
 
 

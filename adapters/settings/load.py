@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,6 +20,8 @@ from xce.domain.formats.scenario_check import scenario_contradictions
 
 F = TypeVar("F", bound=Format)
 
+#: A document in which more is wrong is another one altogether.
+PROBLEMS_MAX: Final = 1_000
 #: Below this key a decimal number is a number; elsewhere it is money or a share, which are read from its text.
 _ATTRIBUTES: Final = "attributes"
 #: Keys whose value is money, where a whole number needs no quotes either.
@@ -172,7 +175,8 @@ def _field_problems(error: ValidationError, tree: Tree, model: type[Format]) -> 
     """Yield the problems of a model's error with lines, and with a suggestion where a key was misspelt."""
     schema = model.model_json_schema(by_alias=False)
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    for problem, detail in zip(problems_of(error), details, strict=True):
+    found = zip(problems_of(error), details, strict=True)
+    for problem, detail in islice(found, PROBLEMS_MAX):
         loc = _without_tags(tuple(_written(step) for step in detail["loc"]), tree)
         loc = _within(loc, tree, missing=detail["type"] == "missing")
         message = problem.message

@@ -1,9 +1,11 @@
 """What is wrong with a scenario whose fields are right one by one: names that nobody has, times after its end."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
+from xce.domain.cluster.resreq import parse
+from xce.domain.errors import InputError
 from xce.domain.events.stored import EVENTS
 from xce.domain.formats import interventions as i
 from xce.domain.formats.config_check import Contradiction, Loc, contradictions
@@ -39,6 +41,27 @@ def _workload(scenario: Scenario) -> Iterator[Contradiction]:
                     ("workload", "jobs", at, "id"), f"job {job!r} is also in entry {owner[job] + 1}"
                 )
                 break
+        try:
+            parse(group.resreq)
+        except InputError as error:
+            first = error.problems[0]
+            where = f"column {first.column}: " if first.column else ""
+            yield Contradiction(("workload", "jobs", at, "resreq"), where + first.message)
+    yield from _waits(scenario, owner)
+
+
+def _waits(scenario: Scenario, owner: Mapping[str, int]) -> Iterator[Contradiction]:
+    """Yield what jobs wait for and nobody has: a session takes a job that it does not know for one that has ended."""
+    work = scenario.workload
+    later = {act.job for act in scenario.timeline if isinstance(act, i.SlipIn)}
+    all_known = work.file is None and work.generator is None
+    for at, group in enumerate(work.jobs):
+        for j, job in enumerate(group.waits_for):
+            loc: Loc = ("workload", "jobs", at, "waits_for", j)
+            if owner.get(job) == at:
+                yield Contradiction(loc, f"job {job!r} is one of these, and would wait for itself")
+            elif all_known and job not in owner and job not in later:
+                yield Contradiction(loc, f"there is no job {job!r}")
 
 
 def _servers(scenario: Scenario) -> Iterator[Contradiction]:

@@ -285,3 +285,16 @@ def test_jobs_fail_and_are_tried_again_or_given_up() -> None:
 
     assert half.report.jobs.ended == never.report.jobs.ended == 2
     assert len(never.starts) == 6
+
+
+@pytest.mark.parametrize("end", ["", "until: 8d"])
+def test_a_run_that_comes_to_the_end_of_the_calendar_is_an_error_and_no_defect(end: str) -> None:
+    text = f"""
+name: late
+start: 2900-12-31T23:00:00Z
+{end}
+cluster: {{hosts: [{{name: a, total: {{slots: 1}}}}]}}
+workload: {{jobs: [{{id: "j[1-3]", run_time: 9d}}]}}
+"""
+    with pytest.raises(InputError, match="has come to the year 2901 and is not over"):
+        run_text(text)
