@@ -132,4 +132,4 @@ def _short_on_hosts(core: State, part: Part, tasks: int) -> str | None:
 
 
 def _stamp(time: datetime) -> str:
-    return time.isoformat().replace("+00:00", "Z")
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -204,7 +204,7 @@ def test_the_reason_why_a_job_is_not_in_the_demand(job_parts: dict[str, Any], re
         "P",
         slots=2,
         attributes={"slow": True},
-        paused_until="2026-03-01T11:00:00Z",
+        paused_until="2026-03-01T11:00:00.305265Z",
         paused_why="2 refusals",
     )
     given = cloud(
