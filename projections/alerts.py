@@ -1,6 +1,7 @@
 """Alerts that are raised, what was said of them lately, how far each webhook was told, and hosts that were lost lately."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -113,15 +114,21 @@ class Alerts(Projection):
 
     def notices(self, webhook: str) -> tuple[Notice, ...]:
         """Return what a webhook is still to be told, in the order of the log. One that was never told of anything begins with what is
-        raised now, and does not hear of what is over.
+        raised now, and does not hear of what is over; nor does one that was away for more notices than are kept hear of what was over
+        before these.
         """
         told = self._told.get(webhook)
-        if told is not None:
-            return tuple(notice for notice in self._notices if notice.position > told)
-        return tuple(
-            Notice(row.position, row.raised, AlertState.RAISED, row)
-            for row in sorted(self._raised.values(), key=lambda row: row.position)
-        )
+        if told is None:
+            return tuple(self._still_raised())
+        kept = tuple(notice for notice in self._notices if notice.position > told)
+        if len(kept) < NOTICES_MAX:
+            return kept
+        first = kept[0].position
+        return (*(one for one in self._still_raised() if told < one.position < first), *kept)
+
+    def _still_raised(self) -> Iterator[Notice]:
+        for row in sorted(self._raised.values(), key=lambda row: row.position):
+            yield Notice(row.position, row.raised, AlertState.RAISED, row)
 
     def losses(self, now: datetime, within: timedelta) -> tuple[Loss, ...]:
         """Return the hosts that were lost lately, in that order."""

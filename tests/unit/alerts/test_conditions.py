@@ -24,7 +24,7 @@ from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.shared_report import SharedReport
 from xce.domain.formats.standing import BudgetUse, HeldBack, StandingReport
 from xce.domain.provisioning.orphan import OrphanKind
-from xce.projections.alerts import Alerts
+from xce.projections.alerts import NOTICES_MAX, Alerts
 from xce.projections.conditions import ORPHANS_EACH, Look, conditions, unknown
 
 K = AlertKind
@@ -259,6 +259,27 @@ def test_a_webhook_is_to_be_told_of_all_behind_the_last_it_was_told_of(run: Run)
 
     assert notices(run) == ["raised b", "cleared a"]
     assert notices(run, "another") == ["raised b"]
+
+
+def test_a_webhook_that_was_away_for_more_than_is_kept_is_told_of_all_that_is_raised_still(
+    run: Run,
+) -> None:
+    run.do(RaiseAlert(K.ORPHAN, "a", "t"))
+    first = run.projections.alerts.notices("pager")[0]
+    run.do(RecordTold("pager", first.position, Outcome.DELIVERED, ""))
+    run.do(RaiseAlert(K.ORPHAN, "b", "t"), RaiseAlert(K.ORPHAN, "c", "t"))
+    run.do(ClearAlert(K.ORPHAN, "c", "gone"))
+    for _ in range(NOTICES_MAX // 2):
+        run.do(RaiseAlert(K.PAUSED, "aws", "t"))
+        run.do(ClearAlert(K.PAUSED, "aws", "over"))
+
+    told = notices(run)
+
+    assert told[:3] == ["raised b", "raised aws", "cleared aws"]
+    assert len(told) == 1 + NOTICES_MAX
+    second = run.projections.alerts.notices("pager")[0]
+    run.do(RecordTold("pager", second.position, Outcome.DELIVERED, ""))
+    assert notices(run) == told[1:]
 
 
 def test_the_view_is_resumed_as_it_was_kept(run: Run) -> None:
