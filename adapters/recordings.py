@@ -1,10 +1,11 @@
 """Recordings as files: one file, compressed with gzip, readable up to where it was cut."""
 
 import gzip
+import io
 import json
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import version
 from itertools import takewhile
@@ -22,13 +23,81 @@ from xce.domain.formats.snapshot import Snapshot
 from xce.replay.recording import RecordingWriter
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
     from xce.adapters.client import Client
 
 #: A longer line is none of ours: a snapshot of a million jobs is half of it.
 LINE_MAX: Final = 512 * 1024 * 1024
 #: The first one has the configuration at most.
 START_MAX: Final = 16 * 1024 * 1024
+#: Compressed bytes that are kept until there are more, or a reader is to see them.
+KEPT_MAX: Final = 64 * 1024
 _LOG = structlog.get_logger("xce.recording")
+
+
+class _Sink(io.RawIOBase):
+    """Where compressed bytes go: all of them or, from the first that could not be written, none.
+
+    What follows a gap could not be read, nor what came before it from then on.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = new_file(path)
+        self._kept = bytearray()
+        self._broken = False
+
+    def writable(self) -> bool:
+        """Return that it is."""
+        return True
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        """Keep, and write now and then.
+
+        Raises:
+            OSError: once; what comes later goes nowhere.
+        """
+        self._kept += data
+        if len(self._kept) > KEPT_MAX:
+            self.flush()
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Write all that was kept.
+
+        Raises:
+            OSError: once; what comes later goes nowhere.
+        """
+        left, self._kept = memoryview(bytes(self._kept)), bytearray()
+        try:
+            while left and not self._broken:
+                left = left[self._file.write(left) or 0 :]
+        except OSError:
+            self._broken = True
+            raise
+
+    def close(self) -> None:
+        """Write what was kept, and let go of the file.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if self.closed:
+            return
+        try:
+            super().close()
+        finally:
+            self._file.close()
+
+
+def new_file(path: Path) -> io.FileIO:
+    """Make a file that is written without a buffer.
+
+    Raises:
+        OSError: it exists, or cannot be made.
+    """
+    return io.FileIO(path, "x")
 
 
 class RecordingFile:
@@ -44,7 +113,8 @@ class RecordingFile:
         """
         require_place(path)
         try:
-            self._file = gzip.open(path, "xb", compresslevel=6)  # noqa: SIM115 - closed by close
+            self._sink = _Sink(path)
+            self._file = gzip.GzipFile(path.name, "wb", compresslevel=6, fileobj=self._sink)
         except FileExistsError:
             raise InputError.of(
                 str(path), "exists already; wanted the name of a new file"
@@ -95,9 +165,15 @@ class RecordingFile:
                 self.writer.end()
         finally:
             try:
-                self._file.close()
+                with self._sink:
+                    self._file.close()
             except OSError as error:
                 raise cannot_write(str(self.path), error) from None
+
+    def give_up(self) -> None:
+        """End it where it was cut off: nothing more is written, and nothing is said. May be repeated."""
+        with suppress(XceError):
+            self.close(whole=False)
 
     def _write(self, line: str) -> None:
         try:
@@ -153,6 +229,10 @@ class LiveRecorder:
 
         self._guarded(write)
 
+    def close(self) -> None:
+        """End the recording, so that it is whole; may be repeated."""
+        self._guarded(self._file.close)
+
     def _events(self, upto: int) -> "list[EventEntry]":
         """Return the events up to a session's position; the first session's are those of the whole log."""
         if upto <= self._position:
@@ -170,6 +250,7 @@ class LiveRecorder:
 
     def _give_up(self, error: XceError) -> None:
         self._broken = True
+        self._file.give_up()
         _LOG.error("recording given up", file=str(self._file.path), why=str(error))
 
 

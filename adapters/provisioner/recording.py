@@ -8,7 +8,7 @@ from threading import Lock
 import structlog
 
 from xce.adapters.recordings import RecordingFile
-from xce.domain.errors import AdapterError, XceError
+from xce.domain.errors import AdapterError, TransientError, XceError
 from xce.domain.formats.policy import Decision, PolicyInput
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.ports import (
@@ -46,9 +46,12 @@ class ProvisionerRecorder:
         """Open the file; what was said before is not recorded.
 
         Raises:
-            XceError: it cannot be made.
+            XceError: it cannot be made. Where the disk is full nothing is recorded.
         """
-        self._file = self._open()
+        try:
+            self._file = self._open()
+        except TransientError as error:  # that must not end the work
+            _LOG.error("recording given up", why=str(error))
 
     def decided(
         self, inputs: PolicyInput, digest: str | None, decisions: tuple[Decision, ...]
@@ -81,6 +84,7 @@ class ProvisionerRecorder:
                 write(file)
             except XceError as error:
                 self._file = None
+                file.give_up()
                 _LOG.error("recording given up", file=str(file.path), why=str(error))
 
 

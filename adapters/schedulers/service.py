@@ -9,6 +9,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final, cast
 
+import structlog
+
 from xce.adapters.client import Client
 from xce.adapters.clock import SystemClock
 from xce.adapters.files import why_unread
@@ -18,10 +20,11 @@ from xce.adapters.schedulers.fake import FakeFile, FakeScheduler
 from xce.adapters.schedulers.watched import WatchedFiles, require_folder
 from xce.adapters.settings.load import bytes_of, read_model
 from xce.adapters.signals import Signals
-from xce.domain.errors import InputError, PermanentError
+from xce.domain.errors import InputError, PermanentError, TransientError
 from xce.domain.formats.scheduler_config import ControllerAccess, SchedulerConfig, problems
 from xce.domain.ports import SchedulerSource
 
+_LOG = structlog.get_logger("xce.recording")
 #: Third parties register sources here: a callable that takes the options and returns a ``SchedulerSource``.
 GROUP: Final = "xce.sources"
 #: Has the token, where the configuration names no file.
@@ -209,10 +212,21 @@ class SchedulerService:
             return
         path = free_name(Path(self._config.record))
         document = self._config.model_dump(mode="json")
-        with RecordingFile(
-            path, by="xce scheduler", at=clock.now(), config=document, trace=self._config.trace
-        ) as file:
-            yield LiveRecorder(file, client)
+        try:
+            file = RecordingFile(
+                path, by="xce scheduler", at=clock.now(), config=document, trace=self._config.trace
+            )
+        except TransientError as error:  # the disk is full: that must not end the work
+            _LOG.error("recording given up", file=str(path), why=str(error))
+            yield None
+            return
+        recorder = LiveRecorder(file, client)
+        try:
+            yield recorder
+        except BaseException:
+            file.give_up()
+            raise
+        recorder.close()
 
     def stop(self) -> None:
         """End after the present round."""

@@ -1,14 +1,17 @@
 """The recorder of a live driver, and that of a provisioner: what goes wrong costs a part of the recording, never the daemon."""
 
-from collections.abc import Iterator, Mapping
+import errno
+import io
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.recordings.test_rounds import AT, CLOUD, snapshot
 from tests.unit.recordings.test_views import supply, view
+from xce.adapters import recordings
 from xce.adapters.client import Client
 from xce.adapters.provisioner.recording import ProvisionerRecorder, RecordedCalls
 from xce.adapters.recordings import LiveRecorder, RecordingFile, read_lines
@@ -119,6 +122,103 @@ def test_a_full_disk_ends_the_recording_and_not_the_driver(
         look(recorder, 3)
 
     assert len([entry for entry in entries(path) if isinstance(entry, RecordedSession)]) == 2
+
+
+class SmallDisk(io.FileIO):
+    """A file on a disk that is full after so many bytes, with a part of what was written last."""
+
+    room = 0
+
+    def write(self, data: Any, /) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        part = memoryview(data)[: self.room]
+        self.room -= len(part)
+        return super().write(part)
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    def room(size: int) -> None:
+        def made(path: Path) -> SmallDisk:
+            file = SmallDisk(path, "x")
+            file.room = size
+            return file
+
+        monkeypatch.setattr(recordings, "new_file", made)
+
+    return room
+
+
+@pytest.mark.parametrize("room", [0, 50, 900, 1200, 1700])
+def test_a_disk_that_is_full_in_the_middle_of_a_block_leaves_what_was_before_it_readable(
+    tmp_path: Path, small_disk: Callable[[int], None], room: int
+) -> None:
+    path = tmp_path / "a.rec.gz"
+    small_disk(room)
+    file = opened(path)
+    recorder = LiveRecorder(file, cast(Client, Log()))
+    for position in range(1, 30):
+        look(recorder, position)
+
+    recorder.close()
+
+    assert path.stat().st_size == room
+    if room >= 900:
+        found = [one for one in entries(path) if isinstance(one, RecordedSession)]
+        assert 0 < len(found) < 29
+
+
+def test_a_disk_that_is_full_at_the_very_end_is_no_bad_end(
+    tmp_path: Path, small_disk: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.rec.gz"
+    small_disk(100_000)
+    recorder = LiveRecorder(opened(path), cast(Client, Log()))
+    look(recorder, 1)
+    monkeypatch.setattr(SmallDisk, "room", property(lambda self: 0))
+
+    recorder.close()
+
+    assert len([one for one in entries(path) if isinstance(one, RecordedSession)]) == 1
+
+
+@pytest.mark.parametrize("room", [0, 900, 2000])
+def test_what_a_provisioner_recorded_before_the_disk_was_full_is_readable_when_it_has_ended(
+    tmp_path: Path, small_disk: Callable[[int], None], monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    path = tmp_path / "a.rec.gz"
+    small_disk(room)
+    recorder = ProvisionerRecorder(lambda: opened(path))
+    recorder.begin()
+    cloud = Cloud()
+    calls = RecordedCalls("cloud", cast(FullProvider, cloud), recorder)
+    for number in range(20):
+        cloud.held = tuple(Holding(f"m{number}-{one}", Kind.HOST) for one in range(60))
+        calls.holdings(AT)
+        recorder.decided(PolicyInput(now=AT), None, ())
+    monkeypatch.setattr(SmallDisk, "write", io.FileIO.write)  # there is room again
+
+    recorder.close()
+
+    assert path.stat().st_size == room
+    if room:
+        assert 0 < len(entries(path)) < 40
+
+
+def test_a_disk_that_is_full_at_the_start_costs_the_recording_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> io.FileIO:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(recordings, "new_file", full)
+    recorder = ProvisionerRecorder(lambda: opened(tmp_path / "a.rec.gz"))
+
+    recorder.begin()
+
+    recorder.decided(PolicyInput(now=AT), None, ())
+    recorder.close()
 
 
 # ------------------------------------------------------------------- provisioner
