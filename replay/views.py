@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,6 +87,12 @@ class Views:
             text = "null" if observations is None else observations.to_json()
             parts.append(f'"observations":{text}')
         return "{" + ",".join(parts) + "}"
+
+    def copy(self) -> "Views":
+        """Return another one that has kept the same."""
+        other = copy(self)
+        other._fields = dict(self._fields)
+        return other
 
     def read(self, line: dict[str, Any], source: str) -> Seen:
         """Return what a line says.

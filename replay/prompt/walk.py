@@ -1,13 +1,15 @@
 """Something that was kept of a course of events, moment by moment: the sessions of a recording, or the events of a log.
 
 A moment of a recording is a session, with the events before it and the rounds of the policy after it; one of a log is what was written
-at one time. Only the present moment is held, and what all events up to it come to. Who wants to go back begins again.
+at one time. Only the present moment is held, and what all events up to it come to. Who wants to go back goes on from a place before it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from xce.domain.errors import BrokenLogError, InputError
@@ -18,7 +20,7 @@ from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Host, PendingJob, RunningJob, Snapshot
 from xce.projections.all import Projections
 from xce.replay.history import History
-from xce.replay.recording import Line, Other, RecordedSession, RecordingReader
+from xce.replay.recording import Entry, Line, Other, RecordedSession, RecordingReader
 from xce.replay.rounds import RecordedRound
 
 _NO_DIGEST: Final = b""
@@ -69,12 +71,24 @@ class Kept(Protocol):
         """Whether there are sessions in it."""
         ...
 
-    def moments(self) -> Iterator[Moment]:
-        """Yield all moments from the first one.
+    def moments(self) -> "Moments":
+        """Return all moments from the first one."""
+        ...
+
+
+class Moments(Protocol):
+    """Moments, one after the other."""
+
+    def following(self) -> Moment | None:
+        """Return the next one; None: there is none.
 
         Raises:
             InputError, BrokenLogError: it cannot be read.
         """
+        ...
+
+    def mark(self) -> "Callable[[], Moments]":
+        """Return what yields the moments that follow now, again and again."""
         ...
 
 
@@ -86,31 +100,11 @@ class KeptRecording:
     lines: Callable[[], Iterable[str]]
     has_sessions: bool = True
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> "Moments":
         """See ``Kept.moments``."""
-        moment = Moment()
-        for entry in RecordingReader(self.name).entries(self.lines()):
-            match entry:
-                case Other(kind="event"):
-                    if moment.session is not None or moment.rounds:
-                        yield moment
-                        moment = Moment()
-                    moment.events.append(self._event(entry.document))
-                case RecordedSession():
-                    if moment.session is not None or moment.rounds:
-                        yield moment
-                        moment = Moment()
-                    moment.session = entry
-                case RecordedRound():
-                    moment.rounds.append(entry)
-                case Other():
-                    moment.answers += 1
-                case _:
-                    pass
-        if moment.at is not None:
-            yield moment
+        return _OfRecording(self, RecordingReader(self.name), None)
 
-    def _event(self, entry: Line) -> Recorded:
+    def event_of(self, entry: Line) -> Recorded:
         """Return an event as the log had it.
 
         Raises:
@@ -138,22 +132,85 @@ class KeptRecording:
 
 @dataclass(frozen=True, slots=True)
 class KeptLog:
-    """A log; ``events`` reads it from its beginning."""
+    """A log; ``events`` reads what is after a position."""
 
     name: str
-    events: Callable[[], Iterable[Recorded]]
+    events: Callable[[int], Iterable[Recorded]]
     has_sessions: bool = False
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> "Moments":
         """See ``Kept.moments``."""
+        return _OfLog(self, 0)
+
+
+class _OfRecording:
+    """Fulfils ``Moments``: reads on from where a reader stands; ``begun`` is what it read last, of a moment that has just begun."""
+
+    def __init__(self, kept: KeptRecording, reader: RecordingReader, begun: Entry | None) -> None:
+        self._kept = kept
+        self._reader = reader
+        self._begun = begun
+        self._entries = reader.entries(islice(kept.lines(), reader.lines, None))
+
+    def following(self) -> Moment | None:
         moment = Moment()
-        for recorded in self.events():
+        entry = self._begun or next(self._entries, None)
+        self._begun = None
+        while entry is not None:
+            begins = isinstance(entry, RecordedSession) or (
+                isinstance(entry, Other) and entry.kind == "event"
+            )
+            if begins and (moment.session is not None or moment.rounds):
+                self._begun = entry
+                return moment
+            self._add(moment, entry)
+            entry = next(self._entries, None)
+        return None if moment.at is None else moment
+
+    def mark(self) -> Callable[[], Moments]:
+        kept, reader, begun = self._kept, self._reader.copy(), self._begun
+        return lambda: _OfRecording(kept, reader.copy(), begun)
+
+    def _add(self, moment: Moment, entry: Entry) -> None:
+        match entry:
+            case Other(kind="event"):
+                moment.events.append(self._kept.event_of(entry.document))
+            case RecordedSession():
+                moment.session = entry
+            case RecordedRound():
+                moment.rounds.append(entry)
+            case Other():
+                moment.answers += 1
+            case _:
+                pass
+
+
+class _OfLog:
+    """Fulfils ``Moments``."""
+
+    def __init__(self, kept: KeptLog, after: int) -> None:
+        self._kept = kept
+        self._after = after
+        self._events = iter(kept.events(after))
+        self._begun: Recorded | None = None
+
+    def following(self) -> Moment | None:
+        moment = Moment()
+        recorded = self._begun or next(self._events, None)
+        self._begun = None
+        while recorded is not None:
             if moment.events and recorded.event.timestamp != moment.at:
-                yield moment
-                moment = Moment()
+                self._begun = recorded
+                break
             moment.events.append(recorded)
-        if moment.events:
-            yield moment
+            recorded = next(self._events, None)
+        if not moment.events:
+            return None
+        self._after = moment.events[-1].position
+        return moment
+
+    def mark(self) -> Callable[[], Moments]:
+        return partial(_OfLog, self._kept, self._after)
 
 
 class WalkedSession:
@@ -166,6 +223,10 @@ class WalkedSession:
         self._result: SessionResult | None = None
         self.sessions = number
         self.decisions = decisions
+
+    def then(self, decisions: tuple[Decision, ...]) -> "WalkedSession":
+        """Return the same session, with what a later round decided."""
+        return WalkedSession(self._session, self.sessions, decisions)
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -180,10 +241,33 @@ class WalkedSession:
         return self._result
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a walk stood, so that another one can go on from there.
+
+    Attributes:
+        events: of the walk, the first ``count`` of which were up to here.
+        following: makes the moments after it.
+    """
+
+    steps: int
+    moment: Moment
+    seen: WalkedSession
+    now: datetime | None
+    events: Sequence[Recorded]
+    count: int
+    following: Callable[[], Moments]
+
+    @property
+    def position(self) -> int:
+        """The last event's; 0: there was none."""
+        return self.events[self.count - 1].position if self.count else 0
+
+
 class Walk:
     """Stands in what was kept, before its first moment or after one; fulfils ``Stand``."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: Kept, moments: Moments | None = None) -> None:
         self.kept = kept
         self.moment = Moment()
         self.steps = 0
@@ -194,7 +278,7 @@ class Walk:
         self._events: list[Recorded] = []
         #: Why the events come to nothing; None: they do.
         self.no_books: str | None = None
-        self._moments = kept.moments()
+        self._moments = kept.moments() if moments is None else moments
         self._now: datetime | None = None
 
     def step(self) -> bool:
@@ -203,7 +287,7 @@ class Walk:
         Raises:
             InputError, BrokenLogError: what was kept cannot be read from here on.
         """
-        moment = next(self._moments, None)
+        moment = self._moments.following()
         if moment is None:
             self.is_over = True
             return False
@@ -215,18 +299,34 @@ class Walk:
         if moment.session is not None:
             self.seen = WalkedSession(moment.session, moment.session.number, decisions)
         elif moment.rounds:
-            self.seen.decisions = decisions
+            self.seen = self.seen.then(decisions)
         return True
 
+    def place(self) -> Place:
+        """Return where it stands."""
+        return Place(
+            self.steps, self.moment, self.seen, self._now, self._events, len(self._events), self._moments.mark(),
+        )  # fmt: skip
+
+    @classmethod
+    def at(cls, kept: Kept, place: Place) -> "Walk":
+        """Return a walk that stands where another one stood; what the events come to is made of them again."""
+        walk = cls(kept, place.following())
+        walk.steps, walk.moment, walk.seen = place.steps, place.moment, place.seen
+        walk._now = place.now
+        walk._take([*place.events[: place.count]])
+        return walk
+
     def _take(self, events: list[Recorded]) -> None:
-        if events and self.no_books is None:
-            first = events[0].position
-            if first != self.projections.position + 1:
-                self.no_books = f"the events before {first} were not kept"
-            else:
-                self.projections.apply(events)
-                for recorded in events:
-                    self.history.apply(recorded.event)
+        if self.no_books is None:
+            after = self.projections.position
+            following = [one for n, one in enumerate(events, start=after + 1) if one.position == n]
+            self.projections.apply(following)
+            for recorded in following:
+                self.history.apply(recorded.event)
+            if len(following) < len(events):
+                missing = events[len(following)].position
+                self.no_books = f"the events before {missing} were not kept"
         self._events += events
 
     # -------------------------------------------------------------------- stand
@@ -245,6 +345,11 @@ class Walk:
     def events(self) -> Sequence[Recorded]:
         """See ``Stand.events``."""
         return self._events
+
+    @property
+    def position(self) -> int:
+        """The last event's; 0: there was none."""
+        return self._events[-1].position if self._events else 0
 
     @property
     def running(self) -> tuple[RunningJob, ...]:

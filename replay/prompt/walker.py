@@ -15,8 +15,9 @@ from xce.replay.prompt.explain import trace, why
 from xce.replay.prompt.help import CommandHelp, Manual
 from xce.replay.prompt.info import EVERYWHERE, ROWS_MAX, rows_of
 from xce.replay.prompt.telling import LINES_MAX, WIDTH, cut
+from xce.replay.prompt.trail import Trail
 from xce.replay.prompt.until import SIGNS, bound_of, parts_of, read_length, read_moment, topics
-from xce.replay.prompt.walk import Kept, Moment, Walk
+from xce.replay.prompt.walk import Kept, Moment, Place, Walk
 from xce.replay.prompt.words import assignments, known, split, whole
 from xce.replay.scenario.run import event_words
 
@@ -46,6 +47,7 @@ class Walker:
         """Stand before the first moment; ``is_interrupted`` is asked after each."""
         self._kept = kept
         self._walk = Walk(kept)
+        self._trail = Trail(kept)
         self._is_interrupted = is_interrupted
         self._handlers: dict[str, Callable[[list[str]], Answer]] = {
             "step": self._step,
@@ -126,7 +128,7 @@ class Walker:
         target = self._walk.steps - self._one("back", words)
         if target < 0:
             raise InputError.of("back", f"there are {self._walk.steps} moments before this one")
-        walk = Walk(self._kept)
+        walk = self._trail.walk(self._walk, lambda place: place.steps <= target)
         while walk.steps < target:
             self._advance("back", walk)
         return self._arrive(walk)
@@ -221,7 +223,7 @@ class Walker:
             InputError: there is none, or it was interrupted.
         """
         wanted = whole(command, word)
-        walk = Walk(self._kept)
+        walk = self._trail.walk(self._walk, lambda place: self._number(place) < wanted)
         while self._number(walk) < wanted:
             self._advance(command, walk)
             if walk.is_over:
@@ -231,6 +233,7 @@ class Walker:
 
     def _advance(self, command: str, walk: Walk) -> None:
         walk.step()
+        self._trail.note(walk)
         if self._is_interrupted():
             raise InputError.of(command, "interrupted; you stand where you stood")
 
@@ -241,6 +244,7 @@ class Walker:
         stopped = OVER
         while walk.step():
             steps += 1
+            self._trail.note(walk)
             if holds(walk, steps):
                 stopped = words
                 break
@@ -331,19 +335,15 @@ class Walker:
     def _unit(self) -> str:
         return "session" if self._kept.has_sessions else "position"
 
-    def _number(self, walk: Walk) -> int:
-        return walk.seen.sessions if self._kept.has_sessions else self._position(walk)
-
-    @staticmethod
-    def _position(walk: Walk) -> int:
-        return walk.events[-1].position if walk.events else 0
+    def _number(self, at: Walk | Place) -> int:
+        return at.seen.sessions if self._kept.has_sessions else at.position
 
     def _place(self, walk: Walk) -> str:
         return f"{self._unit} {self._number(walk)}" if walk.steps else "the beginning"
 
     def _stand(self, walk: Walk) -> Document:
         sessions = walk.seen.sessions if self._kept.has_sessions else None
-        return {"moment": walk.steps, "session": sessions, "position": self._position(walk)}
+        return {"moment": walk.steps, "session": sessions, "position": walk.position}
 
     def _no_session(self, command: str) -> InputError:
         if self._kept.has_sessions:

@@ -237,8 +237,8 @@ def test_what_is_typed_wrongly_is_told(recording: KeptRecording, line: str, says
 
 
 def test_of_events_that_begin_in_the_middle_there_are_no_books(log: KeptLog) -> None:
-    tail = [one for one in log.events() if one.position > 10]
-    walk = Stroll(KeptLog("tail", lambda: tail))
+    tail = [one for one in log.events(0) if one.position > 10]
+    walk = Stroll(KeptLog("tail", lambda after: [one for one in tail if one.position > after]))
     walk.say("step")
 
     assert "no books: the events before 11 were not kept" in walk.ask("info")
@@ -283,7 +283,8 @@ def test_every_command_has_its_help_and_is_offered(recording: KeptRecording) -> 
 def test_moments_of_a_log_are_what_was_written_at_one_time(log: KeptLog) -> None:
     events: list[Recorded] = []
     times: list[datetime] = []
-    for moment in log.moments():
+    moments = log.moments()
+    while (moment := moments.following()) is not None:
         assert {one.event.timestamp for one in moment.events} == {moment.at}
         assert moment.at is not None
         times.append(moment.at)
