@@ -11,21 +11,20 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 from rich.text import Text
 
 from xce.adapters.cli import terminal
+from xce.adapters.cli.compare_table import print_comparison
 from xce.adapters.cli.exit_codes import NO
 from xce.adapters.cli.sim_run import jobs_of
-from xce.adapters.cli.visible import cell, visible
+from xce.adapters.cli.visible import visible
 from xce.adapters.comparison.folder import DOCUMENT, REPORT, TABLE, ResultFolder
 from xce.adapters.comparison.on_dask import on_dask
 from xce.adapters.comparison.policies import Policy, read_axis, read_policies
 from xce.adapters.comparison.processes import Failed, in_processes
 from xce.adapters.comparison.runs import Around, Run
 from xce.adapters.report import wording
-from xce.adapters.report.comparison import columns_of, render_comparison
+from xce.adapters.report.comparison import render_comparison
 from xce.adapters.workloads import load_workload
 from xce.domain.errors import InputError, PermanentError
 from xce.domain.formats.comparison import Comparison, Figures, RunOutcome
@@ -134,7 +133,7 @@ def command(
 
 def _render(comparison: Comparison, report: Path) -> None:
     for workload in comparison.workloads:
-        _show(comparison, workload)
+        print_comparison(comparison, workload, terminal.out)
     for run in comparison.runs:
         for line in _left_behind(run, comparison):
             _say(line)
@@ -303,32 +302,3 @@ def _carried_out(
             told(key, of[key])
             bar.update(task, note=f"{number} of {whole} runs")
             yield result
-
-
-def _show(comparison: Comparison, workload: str) -> None:
-    """Print the table of one workload; the best of each column has a star."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(cell(workload))
-    columns = columns_of(comparison)
-    for column in columns:
-        table.add_column(column.title, justify="right", no_wrap=True)
-    best = {one.figure: one.policies for one in comparison.best if one.workload == workload}
-    for run in comparison.runs:
-        if run.workload == workload:
-            table.add_row(
-                cell(run.policy),
-                *(
-                    Text(
-                        _for_terminal(column.shown(run.figures))
-                        + (" *" if run.policy in best.get(column.figure, ()) else "  "),
-                        "bold" if run.policy in best.get(column.figure, ()) else "",
-                    )
-                    for column in columns
-                ),
-            )
-    terminal.print_table(table)
-
-
-def _for_terminal(text: str) -> str:
-    """Return a figure of the page with commas between its thousands, as everywhere on a terminal."""
-    return text.replace("\u202f%", "%").replace("\u202f", ",")

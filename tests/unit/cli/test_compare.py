@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import shutil
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from tests.conftest import ROOT
+from xce.adapters.cli.compare_table import print_comparison
+from xce.adapters.cli.visible import PlainConsole
 from xce.adapters.comparison.folder import RUNS, ResultFolder
 from xce.adapters.comparison.processes import Failed, in_processes
 from xce.adapters.comparison.runs import Run
@@ -65,6 +69,24 @@ def test_a_comparison_leaves_a_report_a_document_and_a_table(finished: tuple[Pat
     assert [row["cost"] for row in rows] == [str(run.figures.cost) for run in comparison.runs]
     assert "idle_host_after=5min" in (out / "report.html").read_text(encoding="utf-8")
     assert len(list((out / RUNS).iterdir())) == 2
+
+
+@pytest.mark.parametrize("width", [30, 60, 80, 120, 300])
+def test_no_figure_is_cut_on_a_narrow_terminal(finished: tuple[Path, str], width: int) -> None:
+    comparison = Comparison.from_json(finished[1])
+    file = io.StringIO()
+    console = PlainConsole(file=file, width=width, force_terminal=True, no_color=True)
+
+    print_comparison(comparison, "small.swf", console)
+
+    lines = Text.from_ansi(file.getvalue()).plain.splitlines()
+    shown = "\n".join(lines)
+    for run in comparison.runs:
+        assert run.policy in shown
+        assert f"{run.figures.cost:,.2f}" in shown
+        assert f"{run.figures.waste:,.2f}" in shown
+    assert "…" not in shown
+    assert max(len(line) for line in lines) <= width
 
 
 def test_what_is_there_is_not_run_again_and_a_broken_file_is(
