@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,13 +17,19 @@ if TYPE_CHECKING:
     from xce.adapters.faults.campaign import Campaign, Progress
     from xce.replay.faults.world import Outcome
 
+#: A year and more on many cores.
+RUNS_MAX: Final = 100_000_000
+
 
 def command(
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Of the run, or of the first of several.")
     ] = 0,
     runs: Annotated[
-        int, typer.Option("--runs", min=1, help="Seeds one after the other, from --seed on.")
+        int,
+        typer.Option(
+            "--runs", min=1, max=RUNS_MAX, help="Seeds one after the other, from --seed on."
+        ),
     ] = 1,
     only: Annotated[
         str | None,

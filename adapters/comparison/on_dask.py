@@ -15,8 +15,6 @@ from xce.domain.formats.comparison import RunOutcome
 from xce.replay.workloads.workload import Workload
 
 CONNECT_TIMEOUT_S: Final = 30
-#: Where a Dask scheduler listens, if nothing else is said.
-SCHEDULER_PORT: Final = 8786
 
 
 def on_dask(
@@ -57,10 +55,12 @@ def on_dask(
 def _require_address(address: str) -> None:
     """Check an address before anything is made of it: a client that cannot begin takes long to end."""
     addressing: Any = import_module("distributed.comm.addressing")
+    registry: Any = import_module("distributed.comm.registry")
     try:
         scheme, place = addressing.parse_address(address)
+        registry.get_backend(scheme)
         if scheme in ("tcp", "tls"):
-            addressing.parse_host_port(place, SCHEDULER_PORT)
+            addressing.parse_host_port(place)  # with its port: a client guesses none
     except ValueError as error:
         raise InputError.of("--dask", f"{address!r} is no address: {error}") from None
 

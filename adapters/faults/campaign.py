@@ -13,9 +13,9 @@ from typing import Final
 import structlog
 from pydantic import TypeAdapter
 
+from xce.adapters.faults.kept_lines import KeptLines
 from xce.adapters.faults.life import RealLife, supply_of_node
 from xce.adapters.faults.processes import in_processes
-from xce.adapters.files import require_place
 from xce.domain.errors import InputError
 from xce.replay.faults.shrink import shrink
 from xce.replay.faults.world import Outcome, World
@@ -90,12 +90,13 @@ class Campaign:
     def __init__(self, first: int, runs: int, file: Path | None) -> None:
         self._first = first
         self._runs = runs
-        self._file = file
+        self._starts = range(first, first + runs, TOGETHER)
+        self._file = None if file is None else KeptLines(file)
         self._done: dict[int, _Part] = {}
         self._failed: dict[int, Outcome] = {}
-        require_place(file)
-        if file is not None and file.exists():
-            self._read(file)
+        if self._file is not None:
+            for number, line in self._file.read():
+                self._take_up(f"{file}:{number}", line)
 
     @property
     def progress(self) -> Progress:
@@ -110,7 +111,13 @@ class Campaign:
         )
 
     def run(self, processes: int, told: Callable[[Progress], None]) -> Progress:
-        """Run what is missing; ``told`` after each part."""
+        """Run what is missing; ``told`` after each part.
+
+        Raises:
+            XceError: the file cannot be written, or a process came to an end.
+        """
+        if self._file is not None:
+            self._file.begin()
         for part in in_processes(_run_part, self._missing(), processes):
             self._take(part)
             told(self.progress)
@@ -119,7 +126,7 @@ class Campaign:
     def _missing(self) -> Sequence[tuple[int, int]]:
         """Return where parts begin, and how many seeds they have, of which fewer have been run."""
         end = self._first + self._runs
-        parts = [(start, min(TOGETHER, end - start)) for start in range(self._first, end, TOGETHER)]
+        parts = [(start, min(TOGETHER, end - start)) for start in self._starts]
         return [
             (start, size)
             for start, size in parts
@@ -129,9 +136,7 @@ class Campaign:
     def _take(self, part: "_Part") -> None:
         self._keep(part)
         if self._file is not None:
-            line = json.dumps(asdict(part), separators=(",", ":"))
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+            self._file.add(json.dumps(asdict(part), separators=(",", ":")))
 
     def _keep(self, part: "_Part") -> None:
         known = self._done.get(part.start)
@@ -140,12 +145,14 @@ class Campaign:
         for outcome in part.failed:
             self._failed[outcome.seed] = outcome
 
-    def _read(self, file: Path) -> None:
-        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
-            try:
-                self._keep(_PARTS.validate_json(line))
-            except ValueError:
-                raise InputError.of(f"{file}:{number}", "is no line of a campaign") from None
+    def _take_up(self, place: str, line: str) -> None:
+        """Keep a part that was run before; what begins elsewhere is of another campaign, which may use the file too."""
+        try:
+            part = _PARTS.validate_json(line)
+        except ValueError:
+            raise InputError.of(place, "is no line of a campaign") from None
+        if part.start in self._starts:
+            self._keep(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,3 +237,45 @@ def test_named_faults_are_of_one_run() -> None:
     assert told.exit_code == 2
     kept = CliRunner().invoke(app, ["sim", "faults", "--file", "f.jsonl", "--only", "kill:1"])
     assert kept.exit_code == 2
+
+
+WHOLE = '{"start":0,"events":70,"faults":9,"failed":[]}\n'
+
+
+def test_a_campaign_that_was_ended_in_the_middle_of_a_line_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.jsonl"
+    file.write_text(WHOLE + '{"start":50,"even')
+
+    assert Campaign(0, 52, file).progress.runs == 50
+    assert Campaign(0, 52, file).run(1, lambda progress: None).runs == 52
+    assert Campaign(0, 52, file).progress.runs == 52
+    assert file.read_text().startswith(WHOLE + '{"start":50,"events":')
+
+
+def test_what_another_campaign_keeps_in_the_file_is_not_counted(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.jsonl"
+    file.write_text(WHOLE)
+
+    assert Campaign(1000, 50, file).progress.runs == 0
+    assert Campaign(0, 50, file).progress.runs == 50
+
+
+@pytest.mark.parametrize("content", [b"\xbc\n", b"{}\n", b"\0\n"])
+def test_a_file_that_is_no_campaign_is_refused_with_its_line(
+    tmp_path: Path, content: bytes
+) -> None:
+    file = tmp_path / "campaign.jsonl"
+    file.write_bytes(WHOLE.encode() + content)
+
+    with pytest.raises(InputError, match=r"campaign\.jsonl:2: is "):
+        Campaign(0, 50, file)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(InputError, match="a line of more than 16 MiB"):
+        Campaign(0, 50, Path("/dev/zero"))
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_runs() -> None:
+    with pytest.raises(InputError, match="/proc/campaign: cannot be written"):
+        Campaign(0, 50, Path("/proc/campaign")).run(1, lambda progress: None)

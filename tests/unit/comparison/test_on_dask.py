@@ -63,9 +63,10 @@ def test_a_run_that_fails_on_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert "a: is not to be had" in failed.why
 
 
-def test_what_is_no_address_is_refused() -> None:
+@pytest.mark.parametrize("address", ["nonsense::", "nonsense", "http://a b", "tcp://host", ""])
+def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match="is no address"):
-        list(on_dask("nonsense::", [], {}, lambda key, jobs: None))
+        list(on_dask(address, [], {}, lambda key, jobs: None))
 
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
