@@ -29,12 +29,13 @@ class Manner(NamedTuple):
         bias: what a share of the price of the dearest template takes off a host's merit; small hosts leave more
             choice.
         refresh: hosts opened between two computations of dual prices.
-        by_host: whether every host counts as equally dear, for where hosts are scarcer than money.
+        scarcity: what every host counts beyond its price, in shares of the price of the dearest template; the more,
+            the fewer and larger hosts are taken.
     """
 
     bias: float
     refresh: int
-    by_host: bool = False
+    scarcity: float = 0.0
 
 
 #: The first is the best on the average; the others are tried too where few tasks wait, and the cheapest is taken.
@@ -42,8 +43,8 @@ MANNERS: Final = (
     Manner(0.0225, 3), Manner(0.01, 3), Manner(0.035, 3), Manner(0.0225, 1), Manner(0.0, 3), Manner(0.035, 1),
     Manner(0.01, 8),
 )  # fmt: skip
-#: The one where templates share a capacity and there is too little room for all jobs.
-SCARCE: Final = Manner(0.0, 3, by_host=True)
+#: Those where templates share a capacity and there is too little room for all jobs; in the last only hosts count.
+SCARCE: Final = tuple(Manner(0.0, 3, scarcity) for scarcity in (0.05, 0.2, 1.0, 1_000.0))
 #: Tasks that are put on hosts in all manners together.
 TRIED_MAX: Final = 8_000
 #: Hosts that are filled to compare all templates; after that most are of the few on which most is spent.
@@ -85,6 +86,8 @@ class Filling:
         self.place_of: list[int] = [-1] * len(jobs)
         self.more_of: dict[int, list[int]] = {}
         self.failed: set[JobClass] = set()
+        #: The jobs of each class, once one finds nothing.
+        self._equal: dict[JobClass, list[int]] = {}
         self._rooms = supply.rooms.copy()
         self._markets = [_Market(tasks, tier, self._rooms, manner) for tier in supply.tiers]
 
@@ -139,7 +142,10 @@ class Filling:
         """Leave all jobs out that are equal to one that found nothing: supply only shrinks."""
         failed = self._jobs[number]
         self.failed.add(failed)
-        self._tasks.drop([equal for equal, job in enumerate(self._jobs) if job is failed])
+        if not self._equal:
+            for equal, job in enumerate(self._jobs):
+                self._equal.setdefault(job, []).append(equal)
+        self._tasks.drop(self._equal[failed])
 
     def _fill_what_is_there(self) -> None:
         """Fill the real hosts that have room for a task, and those in flight."""
@@ -208,7 +214,8 @@ class _Market:
         self, tasks: WaitingTasks, tier: Sequence[Offer], rooms: Rooms, manner: Manner
     ) -> None:
         self._tasks = tasks
-        self._bias, self._refresh_every, self._by_host = manner
+        self._bias, self._refresh_every, scarcity = manner
+        self._extra = scarcity * max((offer.cost for offer in tier), default=0.0)
         self._tier = tier
         self._rooms = rooms
         self._offers: list[Offer] = []
@@ -285,7 +292,7 @@ class _Market:
 
     def _price(self, offer: Offer) -> float:
         """Return what a host counts as."""
-        return 1.0 if self._by_host else offer.cost
+        return offer.cost + self._extra
 
     def _worth_of(self, offer: Offer, hosts: int, taken: Sequence[int]) -> float:
         """Return what a host's tasks are worth, the mean where several are opened; the first takes these."""

@@ -130,10 +130,10 @@ class Solver:
         return None if best is None else self._filled(catalog, candidates, left_out, best)
 
     def _by_scarce_filling(self, catalog: Pass, jobs: Sequence[JobClass]) -> Filling | None:
-        """Return a filling where the supply is short: the first job comes first, unless few large hosts hold all or more."""
+        """Return a filling where the supply is short: the first job comes first, unless fewer and larger hosts hold all."""
         tries = [(False, MANNERS[0])]
         if self._supply.rooms.are_shared:
-            tries = [(True, SCARCE), *tries, (False, SCARCE)]
+            tries = [*((True, manner) for manner in SCARCE), *tries, (False, SCARCE[-1])]
         best: Filling | None = None
         for by_worth, manner in tries:
             filling = Filling(

@@ -15,7 +15,9 @@ from tests.reference.snapshots import NOW
 from tests.reference.test_kept_sessions import started
 from xce.domain.formats.delta import difference
 from xce.domain.formats.snapshot import (
+    Capacity,
     Catalog,
+    Draw,
     Host,
     HostState,
     Limit,
@@ -65,10 +67,25 @@ def job(chance: Random, number: int) -> PendingJob:
     )
 
 
+def supply(chance: Random) -> Catalog:
+    """Return what can be obtained: mostly nothing, else of one template, or of two that share a capacity."""
+    template = Template(id="t", provides={"slots": 4, "mem": 8}, allowed=chance.choice([0, 0, 1]))
+    kind = chance.random()
+    if kind < 0.6:
+        return Catalog()
+    if kind < 0.8:
+        return Catalog(templates=(template,))
+    draws = (Draw(capacity="c", most=2),)
+    large = Template(id="u", provides={"slots": 8, "mem": 16}, allowed=3, draws=draws)
+    return Catalog(
+        templates=(template.model_copy(update={"allowed": 3, "draws": draws}), large),
+        capacities=(Capacity(name="c", room=chance.choice([0, 1, 2, 3])),),
+    )
+
+
 def beginning(chance: Random) -> Snapshot:
     """Return a small cluster with some jobs."""
     limit = Limit(name="l", resource="slots", amount=chance.choice([0, 1, 2]), users=("u1",))
-    template = Template(id="t", provides={"slots": 4, "mem": 8}, allowed=chance.choice([0, 0, 1]))
     return Snapshot(
         format="xce.snapshot/1",
         now=NOW,
@@ -84,7 +101,7 @@ def beginning(chance: Random) -> Snapshot:
         queues=(Queue(name="normal"), Queue(name="fast", priority=chance.choice([0, 1]))),
         limits=(limit,) if chance.random() < 0.3 else (),
         pending=tuple(job(chance, number) for number in range(chance.randint(0, 12))),
-        catalog=Catalog(templates=(template,)) if chance.random() < 0.3 else Catalog(),
+        catalog=supply(chance),
         settings=Settings(
             order=chance.choice([OrderMode.STRICT, OrderMode.STRICT, OrderMode.SKIP]),
             catalog_pass_cap=chance.choice([100_000, 100_000, 3]),
@@ -126,9 +143,22 @@ def next_of(chance: Random, before: Snapshot, number: int) -> Snapshot:
             "shared": shared,
             "running": tuple(running),
             "pending": tuple(waiting),
-            "catalog": Catalog() if chance.random() < 0.05 else before.catalog,
+            "catalog": _other(chance, before.catalog),
         }
     )
+
+
+def _other(chance: Random, catalog: Catalog) -> Catalog:
+    """Return the catalog a little later: mostly the same."""
+    if chance.random() < 0.05:
+        return Catalog()
+    if catalog.capacities and chance.random() < 0.2:
+        room = chance.choice([0, 1, 2])
+        (capacity,) = catalog.capacities
+        return catalog.model_copy(
+            update={"capacities": (capacity.model_copy(update={"room": room}),)}
+        )
+    return catalog
 
 
 @pytest.mark.parametrize("seed", range(WALKS))
