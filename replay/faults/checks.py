@@ -7,7 +7,9 @@ from typing import Final
 from xce.domain.events import ids
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
+from xce.domain.formats.policy import Budget
 from xce.domain.formats.provider import Kind
+from xce.domain.formats.rest import Supply
 from xce.domain.ports import Ask, GrantBack
 from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
@@ -15,6 +17,7 @@ from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.orphan import Orphan
 from xce.domain.provisioning.request import Request
 from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.projections.invariants.budgets import Budgets
 from xce.projections.invariants.capacity import Capacity
 from xce.projections.invariants.epochs import Epochs
 from xce.projections.invariants.intents import Intents
@@ -22,36 +25,28 @@ from xce.projections.invariants.ownership import Ownership
 from xce.projections.invariants.report import Check, Invariant
 from xce.projections.invariants.states import States
 from xce.projections.invariants.totals import Totals
+from xce.replay.faults.cloud import Cloud
 from xce.replay.faults.disk import Disk, DiskLog
+from xce.replay.faults.ledger import BrokenPromiseError, Ledger
 from xce.replay.faults.time import Time
 
 #: Demand that is older buys nothing; a round and a call may come on top.
 DEMAND_S: Final = 720.0
 
 
-class BrokenPromiseError(BaseException):
-    """The run ends here: nothing between may eat it.
-
-    Attributes:
-        promise: which one, short and stable: ``invariant-4``.
-    """
-
-    def __init__(self, promise: str, message: str) -> None:
-        super().__init__(f"{promise}: {message}")
-        self.promise = promise
-
-
 class Checks:
     """Sees everything that is saved, and every call that leaves a process."""
 
     def __init__(
-        self, disk: Disk, time: Time, budget: int | None, exists: Callable[[str], bool]
+        self, disk: Disk, time: Time, budget: Budget | None, clouds: Mapping[str, Cloud]
     ) -> None:
-        """Make them; ``exists``: whether the machine of an instance is really there."""
-        self._is_there = exists
+        """Make them; ``clouds``: the providers, for what is really there."""
+        self._clouds = clouds
         self._disk = disk
         self._time = time
-        self._budget = budget
+        self._budget = None if budget is None else budget.max_hosts
+        self._budgets = Budgets(() if budget is None else (budget,))
+        self._ledger = Ledger(clouds)
         self._invariants: tuple[Invariant, ...] = (
             Ownership(), Intents(), Totals(), Epochs(), Capacity(), States(DiskLog(disk)),
         )  # fmt: skip
@@ -62,6 +57,8 @@ class Checks:
         self._returns: dict[str, set[str]] = {}
         self._leases: dict[str, tuple[str, int] | None] = {}
         self._extra = 0
+        #: Machines that failed and were not counted on any more.
+        self._late = 0
         self._needs: list[tuple[float, int]] = []
         self._asked = Counter[str]()
         #: What the scheduler last told the present primary is in use; None: it has not told it.
@@ -86,7 +83,21 @@ class Checks:
                 invariant.see(one)
                 if invariant.found:
                     self._break(invariant.end())
+            self._spend(one)
+            self._ledger.see(one.event)
             self._follow(one.event)
+
+    def _spend(self, recorded: Recorded) -> None:
+        """Look at the budget; what came unasked, perhaps in the same moment, is not known to who asks."""
+        before = self._budgets.found
+        self._budgets.see(recorded)
+        if self._budgets.found > before and not (self._extra or self._late):
+            self._break(self._budgets.end())
+
+    def served(self, supply: Supply) -> None:
+        """Look at what a controller answers of what there is."""
+        if supply.position == self.events:
+            self._ledger.compare(supply)
 
     def _follow(self, event: DomainEvent) -> None:
         match event:
@@ -128,8 +139,10 @@ class Checks:
                     self._extra += 1
                 self._rest[name] = self._rest.get(name, 0) - 1
             case Request.MachineFailed():
+                self._late += self._rest.get(name, 0) <= 0
                 self._rest[name] = self._rest.get(name, 0) - 1
             case Request.AmountGranted() | Request.FellShort():
+                self._late += self._rest.get(name, 0) < event.amount
                 self._rest[name] = self._rest.get(name, 0) - event.amount
             case Request.Closed():
                 self._rest[name] = 0
@@ -165,7 +178,7 @@ class Checks:
         since = self._time.now_s - DEMAND_S
         self._needs = [(at, hosts) for at, hosts in self._needs if at >= since]
         most = max((hosts for _, hosts in self._needs), default=0) + self._extra
-        there = sum(self._is_there(ids.name_of(name)) for name in self._supply) + coming
+        there = sum(self._is_there(name) for name in self._supply) + coming
         if there + event.amount > most:
             raise BrokenPromiseError(
                 "invariant-9",
@@ -176,6 +189,11 @@ class Checks:
             raise BrokenPromiseError(
                 "invariant-5", f"asked with {used} of {self._budget} hosts of the budget used"
             )
+
+    def _is_there(self, name: str) -> bool:
+        """Return whether the machine of an instance is there: its books may not know yet."""
+        provider, _, machine = ids.name_of(name).partition("/")
+        return self._clouds[provider].machines[machine].exists(self._time.now_s)
 
     def needs(self, hosts: int) -> None:
         """A session has jobs for so many hosts."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
@@ -35,8 +36,18 @@ TEMPLATE: Final = "c4"
 RESOURCE: Final = "lic"
 #: A listing shows what was made so long ago, and perhaps what is younger.
 LISTED_AFTER_S: Final = 60.0
-#: A joined host is kept for so long.
+#: Listings in a row that leave something out which is there: who believes them is not to blame.
+MISLEADING: Final = 2
+#: What comes is kept for so long.
 HOLD: Final = timedelta(minutes=4)
+
+
+class Bound(StrEnum):
+    """How it says how many hosts it can have."""
+
+    TEMPLATE = "template"
+    PROVIDER = "provider"
+    BOTH = "both"
 
 
 class Means(StrEnum):
@@ -69,6 +80,8 @@ class Machine:
     joins_s: float | None
     fails: bool
     gone_s: float | None = None
+    #: In how many listings in a row it was left out.
+    unlisted: int = 0
 
     def exists(self, now_s: float) -> bool:
         """Return whether it costs."""
@@ -88,6 +101,7 @@ class Loan:
     amount: int
     lent_s: float
     gone: int = 0
+    unlisted: int = 0
 
 
 @dataclass(slots=True)
@@ -108,9 +122,20 @@ class Cloud:
     """One provider: of hosts, or of a countable resource."""
 
     def __init__(
-        self, name: str, kind: Kind, means: Means, capacity: int, time: Time, chance: Chance
+        self,
+        name: str,
+        kind: Kind,
+        means: Means,
+        capacity: int,
+        time: Time,
+        chance: Chance,
+        *,
+        bound: Bound = Bound.TEMPLATE,
+        price: Decimal | None = None,
     ) -> None:
         self.name = name
+        self.bound = bound
+        self.price = price
         self.kind = kind
         self.means = means
         self.capacity = capacity
@@ -258,16 +283,20 @@ class Cloud:
             request_tag=self.means.tags, listing=self.means.lists, partial_returns=True
         )
         if self.kind is Kind.HOST:
+            most = -1 if self.bound is Bound.PROVIDER else self.capacity
             return ProviderDescription(
                 name=self.name,
                 capabilities=able,
-                templates=(TemplateOffer(template_id=TEMPLATE, max_number=self.capacity),),
+                capacity=None if self.bound is Bound.TEMPLATE else self.capacity,
+                cost=self.price,
+                templates=(TemplateOffer(template_id=TEMPLATE, max_number=most),),
                 minimum_hold=HOLD,
             )
         return ProviderDescription(
             name=self.name,
             kinds=(Kind.COUNTABLE.value,),
             capabilities=able,
+            cost=self.price,
             resources=(ResourceOffer(name=RESOURCE, capacity=self.capacity),),
             minimum_hold=HOLD,
         )
@@ -280,7 +309,7 @@ class Cloud:
         now = self._time.now_s
         found: list[Holding] = []
         for machine in self.machines.values():
-            if not machine.exists(now) or self._is_hidden(machine.made_s, now):
+            if not machine.exists(now) or self._is_hidden(machine, machine.made_s, now):
                 continue
             launched = START + timedelta(seconds=machine.made_s)
             found.append(
@@ -291,13 +320,18 @@ class Cloud:
             )  # fmt: skip
         for loan in self.loans.values():
             left = loan.amount - loan.gone
-            if left and not self._is_hidden(loan.lent_s, now):
+            if left and not self._is_hidden(loan, loan.lent_s, now):
                 found.append(Holding(loan.grant, Kind.COUNTABLE, RESOURCE, loan.tag, amount=left))
         return tuple(found)
 
-    def _is_hidden(self, made_s: float, now: float) -> bool:
+    def _is_hidden(self, thing: Machine | Loan, made_s: float, now: float) -> bool:
         young = now - made_s < LISTED_AFTER_S
-        return self._chance.fires("listing lags", 5000 if young else 20)
+        if self._chance.fires("listing lags", 5000 if young else 20):
+            thing.unlisted += 1
+            return True
+        if thing.unlisted < MISLEADING:
+            thing.unlisted = 0
+        return False
 
     def take_backs(self, machines: Mapping[str, str]) -> tuple[TakeBack, ...]:
         """Return which of these machines it takes back: notices are given again until the machine is gone."""
@@ -318,6 +352,16 @@ class Cloud:
         )
 
     # --------------------------------------------------------------------- truth
+    def keeps(self, machine: str) -> bool:
+        """Return whether a machine is there, and its listings have not said otherwise."""
+        known = self.machines[machine]
+        return known.exists(self._time.now_s) and known.unlisted < MISLEADING
+
+    def lends(self, grant: str) -> int:
+        """Return what of a grant is lent, as far as its listings have not said otherwise."""
+        known = self.loans[grant]
+        return known.amount - known.gone if known.unlisted < MISLEADING else 0
+
     def there(self) -> list[tuple[str, str]]:
         """Return what exists or is lent: its id and its tag."""
         now = self._time.now_s

@@ -14,10 +14,11 @@ from xce.domain.formats.session_result import SessionResult
 from xce.projections.all import Projections
 from xce.replay.agenda import CountedIds
 from xce.replay.faults.chance import Chance
-from xce.replay.faults.checks import BrokenPromiseError, Checks
+from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import RESOURCE
 from xce.replay.faults.controller import ControllerNode
 from xce.replay.faults.disk import Disk
+from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.lives import SupplyOf
 from xce.replay.faults.network import Line, Network
 from xce.replay.faults.time import MachineClock, Threads
@@ -163,6 +164,7 @@ class Controllers:
         if known is not None and known[0] == position and now_s - known[1] < _GOOD_FOR_S:
             return known[2].model_copy(update={"now": node.clock.now(), "primary": node.epoch})
         supply = self._supply_of(node)
+        self._checks.served(supply)
         self._supplies[node.name] = (position, now_s, supply)
         return supply
 

@@ -11,7 +11,7 @@ from xce.domain.formats.session_result import SessionResult
 from xce.replay.agenda import CountedIds
 from xce.replay.faults.batch import OWNED, SESSION_S, Batch, SchedulerLife, host_of
 from xce.replay.faults.chance import Chance
-from xce.replay.faults.checks import BrokenPromiseError, Checks
+from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import RESOURCE, Cloud
 from xce.replay.faults.controller import ControllerNode
 from xce.replay.faults.controllers import (
@@ -21,6 +21,7 @@ from xce.replay.faults.controllers import (
     quietly,
 )
 from xce.replay.faults.disk import Disk
+from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.lives import (
     LIFECYCLE,
     RHYTHM,
@@ -109,14 +110,15 @@ class World:
         self.network = Network(self.threads, self.chance)
         self.network.kill = self._kill_running
         self.disk = Disk()
-        self.checks = Checks(self.disk, self.time, self.scenario.budget, self._exists)
-        self.disk.on_saved = self.checks.see
         self.clouds = {
             plan.name: Cloud(
-                plan.name, plan.kind, plan.means, plan.capacity, self.time, self.chance
+                plan.name, plan.kind, plan.means, plan.capacity, self.time, self.chance,
+                bound=plan.bound, price=plan.price,
             )
             for plan in self.scenario.providers
-        }
+        }  # fmt: skip
+        self.checks = Checks(self.disk, self.time, self.scenario.budget, self.clouds)
+        self.disk.on_saved = self.checks.see
         self.batch = Batch(self.time, tuple(self.clouds.values()))
         self.batch.expected = len(self.scenario.jobs)
         self._make_life = make_life
@@ -202,6 +204,9 @@ class World:
                 node.clock.jump(size("controller clock", -600, 900))
         if fires("take over", 15):
             self.controllers.take_over()
+        if fires("take over unseen", 25):
+            self.controllers.take_over()  # and its scheduler does not tell the new one what is in use
+            self._cut(self._scheduler_line, size("take over unseen", 60, 240))
         if fires("scheduler cut", 40):
             self._cut(self._scheduler_line, size("scheduler cut", 20, 300))
         for cloud in self.clouds.values():
@@ -374,11 +379,6 @@ class World:
     def _job_on(self, machine: str) -> str | None:
         self.batch.look()
         return self.batch.job_on(host_of(machine))
-
-    def _exists(self, instance: str) -> bool:
-        """Return whether the machine of an instance is there: its books may not know yet."""
-        provider, _, machine = instance.partition("/")
-        return self.clouds[provider].machines[machine].exists(self.time.now_s)
 
     def _is_settled(self) -> bool:
         node = self.controllers.leading

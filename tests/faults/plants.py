@@ -15,13 +15,14 @@ from xce.domain.engine.commands import OpenRequest
 from xce.domain.engine.workspace import Workspace
 from xce.domain.events import ids
 from xce.domain.formats.policy import InstanceEntry
-from xce.domain.policy import facts, reclaim_hosts, usage, wanted
+from xce.domain.policy import bounds, facts, reclaim_hosts, usage, wanted
 from xce.domain.ports import IdSource, MachineReport
 from xce.domain.provisioning.instance import Instance, InstanceState
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.request import Request, RequestState
 from xce.domain.sharing.elastic_resource import ElasticResource
 from xce.projections import catalog
+from xce.projections.totals import SharedTotals
 
 Patch = pytest.MonkeyPatch
 
@@ -40,8 +41,6 @@ class Plant:
     plant: Callable[[Patch], None]
     #: Whether it takes hundreds of seeds.
     rare: bool = False
-    #: The seed to begin with, for what takes thousands.
-    first: int = 0
 
 
 def nothing(*arguments: object) -> tuple[()]:
@@ -64,11 +63,11 @@ PLANTS: Final[list[Plant]] = []
 
 
 def plant(
-    *promises: str, rare: bool = False, first: int = 0
+    *promises: str, rare: bool = False
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     def keep(function: Callable[[Patch], None]) -> Callable[[Patch], None]:
         name = function.__name__.replace("_", " ")
-        PLANTS.append(Plant(name, frozenset(promises), function, rare, first))
+        PLANTS.append(Plant(name, frozenset(promises), function, rare))
         return function
 
     return keep
@@ -136,7 +135,7 @@ def a_draining_host_is_not_looked_at_again(patch: Patch) -> None:
     patch.setattr(Driver, "_give_back_what_is_empty", give_back)
 
 
-@plant("invariant-3", rare=True, first=2500)
+@plant("invariant-3", rare=True)
 def unknown_use_of_a_shared_resource_counts_as_none(patch: Patch) -> None:
     real = handling.grant
 
@@ -171,7 +170,7 @@ def a_surplus_is_not_recorded(patch: Patch) -> None:
     patch.setattr(accounting, "_is_new_grant", new_unless_full)
 
 
-@plant("invariant-7")
+@plant("invariant-7", "invariant-5")
 def the_capacity_forgets_what_goes_back(patch: Patch) -> None:
     def exists(instance: InstanceEntry) -> bool:
         return instance.state in facts.USABLE
@@ -179,7 +178,7 @@ def the_capacity_forgets_what_goes_back(patch: Patch) -> None:
     patch.setattr(facts, "exists", exists)
 
 
-@plant("invariant-7")
+@plant("invariant-7", "invariant-5")
 def the_capacity_forgets_what_nobody_owns(patch: Patch) -> None:
     patch.setattr(usage, "unaccounted", nothing)
     patch.setattr(catalog, "unaccounted", nothing)
@@ -311,3 +310,51 @@ def nothing_found_in_a_listing_is_believed_at_once(patch: Patch) -> None:
 
     patch.setattr(reconciliation, "_look_up", look_up)
     patch.setattr(reconciliation, "_report", nothing)
+
+
+@plant("invariant-3")
+def what_comes_is_recorded_without_its_hold(patch: Patch) -> None:
+    patch.setattr(accounting, "_hold_until", none)
+
+
+@plant("invariant-8")
+def a_grant_is_counted_twice_in_a_total(patch: Patch) -> None:
+    real = SharedTotals._fold_borrowed  # pyright: ignore[reportPrivateUsage]
+
+    def twice(self: Any, event: Any, position: int) -> None:
+        real(self, event, position)
+        real(self, event, position)
+
+    patch.setattr(SharedTotals, "_fold_borrowed", twice)
+
+
+@plant("invariant-5")
+def a_budget_is_off_by_one(patch: Patch) -> None:
+    real = bounds.CountBound.room
+
+    def room(self: Any, price: Any) -> int:
+        more = str(self.what).startswith("hosts of budget")
+        return int(real(self, price)) + more
+
+    patch.setattr(bounds.CountBound, "room", room)
+
+
+@plant("invariant-5")
+def money_is_spent_beyond_a_budget(patch: Patch) -> None:
+    def endless(*arguments: object) -> int:
+        return 100
+
+    patch.setattr(bounds.CostBound, "room", endless)
+
+
+@plant("invariant-7")
+def the_capacity_of_a_provider_is_forgotten(patch: Patch) -> None:
+    patch.setattr(bounds.Bounds, "_capacity", nothing)
+
+
+@plant("invariant-1")
+def a_return_under_way_is_taken_for_its_end(patch: Patch) -> None:
+    def gone(theirs: str, answer: object) -> str:
+        return ""
+
+    patch.setattr(provisioner, "_fate", gone)

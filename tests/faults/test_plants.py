@@ -21,7 +21,7 @@ def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch)
         pytest.skip("found by hundreds of seeds: set XCE_PLANT_SEEDS=1000")
     plant.plant(monkeypatch)
     with quiet():
-        found = (run_seed(plant.first + number).promise for number in range(SEEDS or FEW))
+        found = (run_seed(number).promise for number in range(SEEDS or FEW))
         assert any(
             promise is not None and any(promise.startswith(one) for one in plant.promises)
             for promise in found
