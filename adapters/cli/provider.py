@@ -114,7 +114,10 @@ def check(
 
 @app.command("install", epilog="Example: xce provider install simulated ./burst --knows listing")
 def install_command(
-    what: Annotated[Comes, typer.Argument(help="Which one.", show_default=False)],
+    what: Annotated[
+        Comes,
+        typer.Argument(metavar="WHAT", help="Which one.", show_default=False),
+    ],
     folder: Annotated[
         Path,
         typer.Argument(metavar="DIR", help="Where; made if it is not there.", show_default=False),

@@ -85,7 +85,7 @@ def run(
 )
 def host(
     file: FileArgument,
-    name: Annotated[str, typer.Argument(help="Its name.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name.")],
     slots: Annotated[int, typer.Option("--slots", min=1, help="How many tasks it takes.")] = 1,
     mem: Annotated[str, typer.Option("--mem", help="Memory, with a unit.")] = "1GiB",
     attribute: Annotated[
@@ -178,7 +178,8 @@ def submit(
 
 @fake.command(epilog="Example: xce scheduler fake remove batch.json h1")
 def remove(
-    file: FileArgument, name: Annotated[str, typer.Argument(help="The host's name.")]
+    file: FileArgument,
+    name: Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")],
 ) -> None:
     """Take a host away, as if it had died; its jobs go back into the queue."""
     from xce.adapters.schedulers import fake_state
@@ -189,7 +190,8 @@ def remove(
 
 @fake.command(epilog="Example: xce scheduler fake end batch.json 17")
 def end(
-    file: FileArgument, job: Annotated[str, typer.Argument(help="A running job's number.")]
+    file: FileArgument,
+    job: Annotated[str, typer.Argument(metavar="JOB", help="A running job's number.")],
 ) -> None:
     """End a running job now."""
     from xce.adapters.clock import SystemClock

@@ -32,6 +32,23 @@ def test_a_usage_line_has_no_braces_around_what_is_required(words: list[str], us
     assert usage in result.output
 
 
+def _arguments(command: Any, words: str) -> Iterator[tuple[str, str | None]]:
+    for param in command.params:
+        if param.param_type_name == "argument":
+            yield words, param.metavar
+    if isinstance(command, TyperGroup):
+        context = typer.Context(command)
+        for name in command.list_commands(context):
+            yield from _arguments(command.get_command(context, name), f"{words} {name}")
+
+
+def test_arguments_are_named_in_capitals() -> None:
+    found = [*_arguments(get_command(app), "xce"), *_arguments(get_command(operators), "xcecli")]
+
+    assert len(found) > 40
+    assert [(words, name) for words, name in found if name is None or name != name.upper()] == []
+
+
 def test_the_commands_of_operators_are_plain_too() -> None:
     command = get_command(plain(operators))
     result = CliRunner().invoke(plain(operators), ["why", "--help"], prog_name="xcecli")
@@ -104,10 +121,10 @@ def test_jobs_are_submitted_and_shown_with_their_project(tmp_path: Path) -> None
 
     assert (made.exit_code, made.stdout, shown.exit_code) == (0, "1\n", 0)
     assert [line.split() for line in shown.stdout.splitlines()] == [
-        ["host", "state", "slots", "instance", "jobs"],
+        ["HOST", "STATE", "SLOTS", "INSTANCE", "JOBS"],
         ["own-1", "open", "1", "-", "-"],
         [],
-        ["job", "project", "state", "hosts", "until"],
+        ["JOB", "PROJECT", "STATE", "HOSTS", "UNTIL"],
         ["1", "chip1", "waiting", "-", "-"],
         [],
         ["0", "ended"],
