@@ -63,7 +63,7 @@ campaign: $(READY) ## 100,000 runs under seeded failure (an hour on two cores; g
 fuzz: $(READY) ## hunt for texts of scripts and files that break a reader (an hour)
 	$(BIN)/python -m tests.fuzz --seconds 3600
 
-BENCHMARKS := resreq demand deltas traces projections log audit lmstat provisioner slurm
+BENCHMARKS := resreq demand deltas traces projections log audit failover lmstat provisioner slurm
 
 bench: $(READY) ## run the benchmarks and print ratios
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
