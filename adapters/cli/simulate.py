@@ -214,11 +214,12 @@ def _exchanges(report: SimulationReport) -> list[str]:
 
 
 def _held_back(report: SimulationReport) -> list[str]:
-    """Return why something was not asked for, where nothing was, or jobs were left without it."""
+    """Return why something was not asked for: where nothing was, jobs were left without it, or most of the time they waited for it."""
     rounds = report.rounds
     if rounds is None or rounds.held_at is None:
         return []
-    if report.requests.requests and not report.jobs.not_ended:
+    rarely = 2 * rounds.holding <= rounds.wanting
+    if report.requests.requests and not report.jobs.not_ended and rarely:
         return []
     return [
         f"asks held back in {rounds.holding} of {rounds.rounds} rounds, at last {rounds.held_at:%Y-%m-%d %H:%M:%S} UTC:",

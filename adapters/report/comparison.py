@@ -172,8 +172,7 @@ def _facts(runs: Sequence[RunOutcome]) -> str:
     first = runs[0]
     start = min(run.report.started for run in runs)
     end = max(run.report.ended for run in runs)
-    length = round((end - start).total_seconds())
-    long = f"{length / 86_400:.1f} days" if length > 2 * 86_400 else wording.span(length)
+    long = wording.length(round((end - start).total_seconds()))
     policies = "1 policy" if len(runs) == 1 else f"{len(runs)} policies"
     return (
         f"{wording.count(first.figures.jobs)} jobs, {wording.time(start)} to {wording.time(end)} UTC"

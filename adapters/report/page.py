@@ -100,9 +100,9 @@ def render(report: SimulationReport, statistics: Statistics, history: History) -
 
 
 def _facts(report: SimulationReport) -> str:
-    days = (report.ended - report.started).total_seconds() / 86_400
+    length = wording.length(round((report.ended - report.started).total_seconds()))
     return (
-        f"{wording.time(report.started)} to {wording.time(report.ended)} UTC ({days:.1f} days), "
+        f"{wording.time(report.started)} to {wording.time(report.ended)} UTC ({length}), "
         f"{wording.count(report.sessions)} sessions, seed {report.seed}"
     )
 

@@ -60,6 +60,11 @@ def span(seconds: int | Decimal | None) -> str:
     return write_duration(timedelta(seconds=whole))
 
 
+def length(seconds: int) -> str:
+    """Return how long a whole run is: days to one place where there are several."""
+    return f"{number(Fraction(seconds, _DAY), 1)} days" if seconds > 2 * _DAY else span(seconds)
+
+
 def time(at: datetime | None) -> str:
     """Return a time in UTC, to the second."""
     return NOTHING if at is None else f"{at:%Y-%m-%d %H:%M:%S}"

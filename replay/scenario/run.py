@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.recorded import Recorded
@@ -239,8 +239,22 @@ def event_words(event: DomainEvent) -> str:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = _flow(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _flow(value: object) -> str:
+    """Return a value of an event as a scenario would have it: ``{slots: 2}``, ``[a, b]``, ``true``."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            fields = cast("dict[str, object]", value).items()
+            return f"{{{', '.join(f'{name}: {_flow(one)}' for name, one in fields)}}}"
+        case list():
+            return f"[{', '.join(map(_flow, cast('list[object]', value)))}]"
+        case _:
+            return str(value)
 
 
 def _verdict(case: Case, moments: tuple[Moment, ...]) -> Verdict:

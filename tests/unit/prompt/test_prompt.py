@@ -221,6 +221,13 @@ def test_the_configuration_is_shown_as_people_write_it() -> None:
     assert budgets == "budgets name=all max_cost_per_hour=8 zone=UTC"
 
 
+def test_amounts_in_events_are_shown_as_a_scenario_has_them() -> None:
+    said = Talk("run until instance.joined").ask("info events")
+
+    (joined,) = [line for line in said.splitlines() if "instance.joined" in line]
+    assert joined.endswith(" total={slots: 2, mem: 8192}")
+
+
 def test_what_can_be_typed_is_named_whole() -> None:
     said = Talk().wrong("frobnicate")
 

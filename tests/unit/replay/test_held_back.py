@@ -51,13 +51,25 @@ def test_what_a_budget_held_back_is_said_with_its_reason_and_its_jobs() -> None:
     ) in shown(report)
 
 
-def test_of_a_run_whose_jobs_all_ended_on_what_was_asked_nothing_is_said_of_holds() -> None:
-    """One host is held back for a while: two of four slots would be wanted, one may be had."""
+def test_of_a_run_whose_jobs_all_ended_what_was_held_back_most_of_the_time_is_said() -> None:
+    """Two hosts are wanted, and one may be had: all jobs end, and wait longer."""
     report = report_of(TEXT % "0.50")
 
-    assert rounds_of(report).holding > 0
+    rounds = rounds_of(report)
     assert not report.jobs.not_ended
-    assert "held back" not in shown(report)
+    assert report.requests.requests == 1
+    assert 2 * rounds.holding > rounds.wanting
+    assert f"asks held back in {rounds.holding} of {rounds.rounds} rounds, at last " in shown(
+        report
+    )
+    assert "budget tiny: 0.50 of 0.50 per hour used, and one more costs 0.50" in shown(report)
+
+
+def test_of_a_run_whose_jobs_all_ended_a_hold_now_and_then_is_not_said() -> None:
+    report = report_of(TEXT % "0.50")
+    seldom = rounds_of(report).model_copy(update={"holding": 1, "wanting": 2})
+
+    assert "held back" not in shown(report.model_copy(update={"rounds": seldom}))
 
 
 def test_where_nobody_wanted_anything_that_is_what_is_said() -> None:

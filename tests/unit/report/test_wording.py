@@ -19,6 +19,13 @@ def test_a_length_of_time_is_said_in_two_units_at_most_and_rounded(
     assert wording.span(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(13_140, "3h39m"), (172_800, "2d"), (7_800_000, "90.3 days")]
+)
+def test_a_long_run_is_said_in_days(seconds: int, text: str) -> None:
+    assert wording.length(seconds) == text
+
+
 def test_thousands_stand_apart() -> None:
     assert wording.count(1234567) == "1\u202f234\u202f567"
     assert wording.money(Decimal("1234.565")) == "1\u202f234.56"
