@@ -284,8 +284,6 @@ def _lines_of(path: Path) -> Iterator[str]:
     try:
         with path.open(encoding="utf-8") as file:
             yield from _commands(file, str(path))
-    except UnicodeDecodeError:
-        raise InputError.of(str(path), "is not UTF-8 text") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
         why = getattr(error, "strerror", None) or error
         raise InputError.of(repr(str(path))[1:-1], f"cannot be read: {why}") from None
@@ -299,8 +297,14 @@ def _standard_input() -> Iterator[str]:
 
 def _commands(file: TextIO, source: str) -> Iterator[str]:
     number = 0
-    while line := file.readline(LINE_MAX + 1):
+    while True:
         number += 1
+        try:
+            line = file.readline(LINE_MAX + 1)
+        except UnicodeDecodeError:
+            raise InputError.of(source, "is not UTF-8 text", line=number) from None
+        if not line:
+            return
         if len(line) > LINE_MAX:
             raise InputError.of(source, f"is longer than {LINE_MAX:,} characters", line=number)
         yield line

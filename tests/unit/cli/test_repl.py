@@ -69,6 +69,22 @@ def test_a_line_that_is_too_long_is_no_command_and_no_two(
     assert "> step" in ran.out
 
 
+def test_what_is_no_text_is_no_command(
+    run: Any, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def given(text: str) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8")
+
+    (tmp_path / "odd.txt").write_bytes(b"\xff\n")
+    script = run("sim", "repl", site, "--file", tmp_path / "odd.txt")
+    monkeypatch.setattr(io, "StringIO", given)
+    piped = run("sim", "repl", site)
+
+    assert (script.code, piped.code) == (exit_codes.USAGE, exit_codes.USAGE)
+    assert script.err == f"xce: {tmp_path / 'odd.txt'}:1: is not UTF-8 text\n"
+    assert piped.err == "xce: <stdin>:1: is not UTF-8 text\n"
+
+
 def test_a_script_is_printed_with_its_answers(run: Any, site: Path, tmp_path: Path) -> None:
     script = tmp_path / "look.txt"
     script.write_text("# the first session\nrun until session\n\ninfo hosts\nquit\nstep\n")
