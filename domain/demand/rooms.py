@@ -18,9 +18,11 @@ class Rooms:
     Attributes:
         left: by number of the template, how many more hosts of it there may be if no others come. To be read only.
         capacities: by name, how many more hosts may draw on it.
+        are_shared: whether hosts of one template may leave less room for another: a capacity is short of what its
+            templates could be together.
     """
 
-    __slots__ = ("_allowed", "_most", "_offers", "_users", "capacities", "left")
+    __slots__ = ("_allowed", "_most", "_offers", "_users", "are_shared", "capacities", "left")
 
     def __init__(self, offers: Sequence["Offer"], capacities: Mapping[str, int]) -> None:
         """Make them; ``offers``: all templates, by number."""
@@ -43,16 +45,15 @@ class Rooms:
         self.left = [0 if offer.is_paused else offer.allowed for offer in offers]
         for number in self._offers:
             self._see(number)
-
-    @property
-    def are_shared(self) -> bool:
-        """Whether hosts of one template may leave less room for another."""
-        return any(len(users) > 1 for users in self._users.values())
+        self.are_shared = any(
+            len(users) > 1 and sum(self.left[number] for number in users) > self.capacities[name]
+            for name, users in self._users.items()
+        )
 
     def copy(self) -> "Rooms":
         """Return the same, to try something."""
         made = Rooms.__new__(Rooms)
-        made._offers, made._users = self._offers, self._users
+        made._offers, made._users, made.are_shared = self._offers, self._users, self.are_shared
         made.left = self.left[:]
         made.capacities = self.capacities.copy()
         made._allowed = self._allowed.copy()

@@ -24,7 +24,13 @@ def drawing(
     if not among:
         return template
     names = [capacity.name for capacity in among]
-    ways: list[list[str | None]] = [names[:1], names[:1], names, names[::-1], [None, *names[:1]]]
+    ways: list[Sequence[str | None]] = [
+        names[:1],
+        names[:1],
+        names,
+        names[::-1],
+        [None, *names[:1]],
+    ]
     ways += [[*names[-1:], None], names[-1:], []]
     return template.model_copy(
         update={

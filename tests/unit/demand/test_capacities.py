@@ -201,3 +201,12 @@ def test_rooms_are_counted_for_all_who_share_and_a_copy_takes_nothing_back() -> 
     assert not rooms.hold([mixed, mixed, a, a])
     assert not rooms.hold([mixed] * 5)
     assert rooms.are_shared
+
+
+def test_a_capacity_that_is_never_short_is_not_shared() -> None:
+    def of_two(room: int) -> bool:
+        ours = [template(name, slots=4, draws=of("aws", most=2)) for name in ("a", "b")]
+        return rooms_of(snapshot(catalog=catalog(*ours, aws=room)))[0].are_shared
+
+    assert of_two(3)
+    assert not of_two(4)
