@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -162,7 +162,7 @@ def measure_all(folder: Path, place: str, events: int, times: int) -> Iterator[M
 
 
 @contextmanager
-def places(folder: Path, *, postgresql: bool) -> Iterator[list[str]]:
+def places(folder: Path, *, postgresql: bool) -> Generator[list[str]]:
     """Yield a place for a log on each store."""
     on_sqlite = str(folder / "events.db")
     if not postgresql or programs() is None:
