@@ -97,6 +97,10 @@ def carry_out(program: typer.Typer, name: str) -> None:
     except SystemExit as status:
         if status.code == exit_codes.INTERRUPTED:
             end("interrupted", exit_codes.INTERRUPTED, name)
+        if status.code == exit_codes.UNEXPECTED and isinstance(status.__context__, BrokenPipeError):
+            # As above; libraries take it for a failure.
+            leave_stdout()
+            raise SystemExit(exit_codes.DONE) from None
         raise
 
 

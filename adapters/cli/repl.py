@@ -192,12 +192,13 @@ class Edge:
         """See ``Outside.new_recording``; one that comes to nothing leaves no file."""
         document = site.scenario.config(site.seed).model_dump(mode="json")
         start = site.scenario.start
-        with RecordingFile(Path(path), by="xce sim repl", at=start, config=document) as file:
-            try:
+        recording = RecordingFile(Path(path), by="xce sim repl", at=start, config=document)
+        try:
+            with recording as file:
                 yield file.writer
-            except BaseException:
-                Path(path).unlink(missing_ok=True)
-                raise
+        except BaseException:
+            recording.path.unlink(missing_ok=True)
+            raise
 
     def is_interrupted(self) -> bool:
         """See ``Outside.is_interrupted``; what takes long shows that it goes on."""

@@ -74,8 +74,9 @@ def source_name(name: str) -> str:
 
 
 def write_json(text: str) -> None:
-    """Print one JSON document to stdout."""
-    sys.stdout.write(text + "\n")
+    """Print one JSON document to stdout, if there is one: `>&-` closes it."""
+    if sys.stdout is not None:
+        sys.stdout.write(text + "\n")
 
 
 def print_table(table: Table, console: Console = out) -> None:

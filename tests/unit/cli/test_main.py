@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
+from tests.conftest import ROOT
 from xce.adapters.cli import compare, faults, sim, terminal
 from xce.adapters.cli import main as entry
 from xce.adapters.cli.entry import main as program
@@ -64,6 +65,31 @@ def test_an_input_that_is_closed_is_said(
         2,
         "xce: <stdin>: is closed; wanted a document\n",
     )
+
+
+DAY = str(ROOT / "examples" / "scenarios" / "f16-an-impossible-job-stops-nobody.yaml")
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_reader_that_went_away_before_all_was_said_is_no_failure(more: list[str]) -> None:
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "xce.adapters.cli.main", "sim", "run", DAY, *more],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_document_that_nobody_wants_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    terminal.write_json("{}")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.unit.prompt.sites import TEXT, the_site
+from tests.unit.test_files import files_of_at_most
 from xce.adapters.cli import exit_codes
 from xce.adapters.cli import main as entry
 from xce.adapters.cli.repl import LINE_MAX, Edge
@@ -205,6 +206,20 @@ def test_a_recording_never_takes_the_place_of_a_file(run: Any, site: Path, tmp_p
     assert ran.code == exit_codes.USAGE
     assert f"<stdin>:2: {path}: exists already" in ran.err
     assert path.read_text() == "mine"
+
+
+def test_a_recording_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.rec.gz"
+
+    with (
+        Edge(None) as edge,
+        files_of_at_most(10),
+        pytest.raises(InputError, match="cannot be written"),
+        edge.new_recording(str(path), the_site()) as writer,
+    ):
+        assert writer is not None
+
+    assert not path.exists()
 
 
 def test_a_recording_that_comes_to_nothing_leaves_no_file(tmp_path: Path) -> None:
