@@ -20,6 +20,8 @@ ACTS: Final[Mapping[str, type[Format]]] = {
     for act in get_args(get_args(i.Intervention)[0])
 }
 _NOW: Final = "0s"
+#: Acts on a host that is there.
+_TO_A_HOST: Final = frozenset({"kill-host", "take-back-host", "drain", "open"})
 
 Setter = Callable[[list[str], Play, Names], dict[str, Any]]
 
@@ -40,6 +42,8 @@ def act_of(words: list[str], play: Play, names: Names) -> i.Intervention:
     for key in ("at", "do"):
         if key in fields:
             raise InputError.of(command, f"{key!r} is not said here: it is done now")
+    if kind in _TO_A_HOST and isinstance(fields.get("host"), str):
+        known(command, "host", fields["host"], names.hosts)
     return _checked(command, {"do": kind, "at": _NOW, **fields}, play)
 
 
