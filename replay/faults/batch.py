@@ -211,8 +211,8 @@ class SchedulerLife:
     batch: Batch
     link: ControllerLink
     clock: MachineClock
-    #: Told how many hosts the jobs of a session need.
-    on_session: Callable[[int], None]
+    #: Told how many hosts and units the jobs of a session need.
+    on_session: Callable[[int, int], None]
     shared: bool
     dead: bool = False
     _spare_since: dict[str, float] = field(default_factory=dict[str, float])
@@ -284,7 +284,8 @@ class SchedulerLife:
 
     def _result(self, supply: Supply, free: list[str]) -> SessionResult:
         waiting = self.batch.waiting()
-        self.on_session(len(self.batch.alive))
+        alive = self.batch.alive
+        self.on_session(len(alive), sum(job.unit for job in alive))
         coming = sum(
             max(0, one.amount - one.granted - one.failed)
             for one in supply.inventory.requests

@@ -59,7 +59,9 @@ class Checks:
         self._extra = 0
         #: Machines that failed and were not counted on any more.
         self._late = 0
-        self._needs: list[tuple[float, int]] = []
+        #: Units that came, or came back, when they were not counted on.
+        self._late_units = 0
+        self._needs: list[tuple[float, int, int]] = []
         self._asked = Counter[str]()
         #: What the scheduler last told the present primary is in use; None: it has not told it.
         self.bookings: int | None = None
@@ -84,8 +86,8 @@ class Checks:
                 if invariant.found:
                     self._break(invariant.end())
             self._spend(one)
-            self._ledger.see(one.event)
             self._follow(one.event)
+            self._ledger.see(one.event)
 
     def _spend(self, recorded: Recorded) -> None:
         """Look at the budget; what came unasked, perhaps in the same moment, is not known to who asks."""
@@ -113,6 +115,8 @@ class Checks:
                 self._returns.setdefault(event.return_id, set()).add(event.originator_id)
             case Orphan.ReturnIntended():
                 self._returns.setdefault(event.return_id, set()).add(event.originator_id)
+            case ElasticResource.PutBack():
+                self._late_units += event.amount
             case ElasticResource.GivenBack():
                 if self.bookings is None:
                     raise BrokenPromiseError(
@@ -133,6 +137,8 @@ class Checks:
                 self._requests[name] = event
                 if event.kind is Kind.HOST:
                     self._judge(event)
+                else:
+                    self._judge_units(event)
                 self._rest[name] = event.amount
             case Request.InstanceGranted():
                 if self._rest.get(name, 0) <= 0:
@@ -142,7 +148,9 @@ class Checks:
                 self._late += self._rest.get(name, 0) <= 0
                 self._rest[name] = self._rest.get(name, 0) - 1
             case Request.AmountGranted() | Request.FellShort():
-                self._late += self._rest.get(name, 0) < event.amount
+                if self._rest.get(name, 0) < event.amount:
+                    self._late += 1
+                    self._late_units += event.amount
                 self._rest[name] = self._rest.get(name, 0) - event.amount
             case Request.Closed():
                 self._rest[name] = 0
@@ -175,9 +183,7 @@ class Checks:
             for name, rest in self._rest.items()
             if self._requests[name].kind is Kind.HOST
         )
-        since = self._time.now_s - DEMAND_S
-        self._needs = [(at, hosts) for at, hosts in self._needs if at >= since]
-        most = max((hosts for _, hosts in self._needs), default=0) + self._extra
+        most = max((hosts for _, hosts, _ in self._recent()), default=0) + self._extra
         there = sum(self._is_there(name) for name in self._supply) + coming
         if there + event.amount > most:
             raise BrokenPromiseError(
@@ -190,14 +196,29 @@ class Checks:
                 "invariant-5", f"asked with {used} of {self._budget} hosts of the budget used"
             )
 
+    def _judge_units(self, event: Request.Intended) -> None:
+        """Look whether more is borrowed than the jobs need."""
+        need = max((units for _, _, units in self._recent()), default=0) + self._late_units
+        there = self._ledger.expected(event.item)
+        if there + event.amount > need:
+            raise BrokenPromiseError(
+                "invariant-9",
+                f"{event.amount} of {event.item} are asked with {there} there or coming; jobs need {need}",
+            )
+
+    def _recent(self) -> list[tuple[float, int, int]]:
+        since = self._time.now_s - DEMAND_S
+        self._needs = [one for one in self._needs if one[0] >= since]
+        return self._needs
+
     def _is_there(self, name: str) -> bool:
         """Return whether the machine of an instance is there: its books may not know yet."""
         provider, _, machine = ids.name_of(name).partition("/")
         return self._clouds[provider].machines[machine].exists(self._time.now_s)
 
-    def needs(self, hosts: int) -> None:
-        """A session has jobs for so many hosts."""
-        self._needs.append((self._time.now_s, hosts))
+    def needs(self, hosts: int, units: int) -> None:
+        """A session has jobs for so many hosts and units."""
+        self._needs.append((self._time.now_s, hosts, units))
 
     # --------------------------------------------------------------------- calls
     def may_act(self, holder: str, provider: str, what: str) -> None:

@@ -20,7 +20,7 @@ from xce.replay.faults.controller import ControllerNode
 from xce.replay.faults.disk import Disk
 from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.lives import SupplyOf
-from xce.replay.faults.network import Line, Network
+from xce.replay.faults.network import TIMEOUT_S, Line, Network
 from xce.replay.faults.time import MachineClock, Threads
 
 T = TypeVar("T")
@@ -126,7 +126,14 @@ class Controllers:
                     self._checks.booked(number, command.occupied[RESOURCE])
             return answer
 
-        return self.ask(line, do, tries=1 if once else _TRIES, twice=True)
+        if self._chance.fires("order lost", 20):
+            self._threads.wait(TIMEOUT_S)
+            raise TransientError("the order was lost, however often it was sent")
+        answer = self.ask(line, do, tries=1 if once else _TRIES, twice=True)
+        if self._chance.fires("order unheard", 20):
+            self._threads.wait(TIMEOUT_S)
+            raise TransientError("what came of the order was not heard, however often it was sent")
+        return answer
 
     def ask(
         self, line: Line, do: Callable[[ControllerNode], T], *, tries: int = 1, twice: bool = False

@@ -171,6 +171,10 @@ class Ledger:
         lent = (one.active for one in self._lent.values() if one.resource == resource)
         return self._owned[resource] + sum(lent)
 
+    def expected(self, resource: str) -> int:
+        """Return what can be used of a resource, and what is asked."""
+        return self._total(resource) + self._asked(resource)
+
     def _asked(self, resource: str) -> int:
         asks = (one for one in self._asks.values() if one.kind is Kind.COUNTABLE)
         return sum(max(0, one.rest) for one in asks if one.item == resource)

@@ -55,6 +55,8 @@ class Scenario:
     storm_s: float
     budget: Budget | None
     scale: int
+    #: The site's own bound on what it borrows.
+    max_borrow: int
 
     @property
     def shared(self) -> ProviderPlan | None:
@@ -112,6 +114,7 @@ def scenario(chance: Chance) -> Scenario:
         storm,
         _budget(pick) if pick("budget", 0, 1) else None,
         _SCALES[pick("scale", 0, len(_SCALES) - 1)],
+        max(1, providers[-1].capacity + pick("borrowed at most", -1, 1)),
     )
 
 

@@ -105,6 +105,8 @@ class Threads:
     def __init__(self, time: Time) -> None:
         self.time = time
         self.running: Thread | None = None
+        #: For how many seconds a thread that has something to do does not get its turn.
+        self.held_up_s: Callable[[], float] = lambda: 0.0
 
     def wait(self, seconds: float) -> None:
         """Let the running thread wait; whoever was killed meanwhile ends."""
@@ -141,6 +143,7 @@ class Thread:
             return
         self._turn += 1
         turn = self._turn
+        delay_s += self._threads.held_up_s()
         self._threads.time.after(delay_s, lambda: self._fire(turn))
 
     def _fire(self, turn: int) -> None:

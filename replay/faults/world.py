@@ -107,6 +107,7 @@ class World:
         self.chance.scale = self.scenario.scale
         self.time = Time()
         self.threads = Threads(self.time)
+        self.threads.held_up_s = self._held_up_s
         self.network = Network(self.threads, self.chance)
         self.network.kill = self._kill_running
         self.disk = Disk()
@@ -165,7 +166,7 @@ class World:
             hold = self.clouds[lender.name].description.minimum_hold
             step = hold / 2
             commands.append(
-                DeclareShared(RESOURCE, OWNED, lender.name, lender.capacity, 1, step, hold)
+                DeclareShared(RESOURCE, OWNED, lender.name, self.scenario.max_borrow, 1, step, hold)
             )
         primary.order(_ADMIN, tuple(commands))
         self.chance.active = True
@@ -216,6 +217,11 @@ class World:
         if fires("slip in", 1500):
             self._slip_in()
         self.time.after(WEATHER_S, self._weather)
+
+    def _held_up_s(self) -> float:
+        """A thread does not get its turn, while the others of its process do."""
+        fires = self.chance.fires("thread held up", 100)
+        return float(self.chance.size("thread held up", 1, 40)) if fires else 0.0
 
     def _slip_in(self) -> None:
         """The batch system starts a job by itself on a host that takes work."""

@@ -44,7 +44,7 @@ class Site:
         self.disk = Disk()
         self.checks = Checks(self.disk, self.time, budget, {"aws": hosts, "pool": units})
         self.disk.on_saved = self.checks.see
-        self.checks.needs(9)
+        self.checks.needs(9, 9)
         self.machines = list(hosts.machines)
         self.books = Forger().describe(templates=hosts.description.templates).lease()
         self.books.add(ProviderLease.Granted, "lease:pool", holder="p1", term=MINUTE)
@@ -199,10 +199,21 @@ def test_an_event_that_was_not_allowed_breaks_the_eighth(site: Site) -> None:
 def test_more_than_the_jobs_need_breaks_the_ninth() -> None:
     site = Site().with_host()
     site.checks._needs.clear()  # pyright: ignore[reportPrivateUsage]
-    site.checks.needs(2)
+    site.checks.needs(2, 0)
     site.books.intend("R3", 1)
 
     assert_broken(site, "invariant-9", "1 hosts are asked with 2 there or coming; jobs need 2")
+
+
+def test_more_units_than_the_jobs_need_breaks_the_ninth() -> None:
+    site = Site().with_host()
+    site.checks._needs.clear()  # pyright: ignore[reportPrivateUsage]
+    site.checks.needs(9, 2)
+    for name, amount in (("R3", 1), ("R4", 2)):
+        site.books.intend(name, amount, Kind.COUNTABLE, "lic")
+        site.books.events[-1] = site.books.events[-1].model_copy(update={"provider": "pool"})
+
+    assert_broken(site, "invariant-9", "2 of lic are asked with 1 there or coming; jobs need 2")
 
 
 @pytest.mark.parametrize("what", ["instances", "requests", "totals", "grants"])
