@@ -1,5 +1,6 @@
 """How many more hosts can be asked of whom: of an offer by itself, and of a provider's capacity, which its offers share."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -21,6 +22,9 @@ class Room:
     def __init__(self, used: Mapping[tuple[str, str], int]) -> None:
         """Make it; ``used``: hosts by provider and template."""
         self._used = used
+        self._here = Counter[str]()
+        for (provider, _), count in used.items():
+            self._here[provider] += count
 
     def of(self, provider: ProviderDescription, template: TemplateOffer) -> int:
         """Return how many more hosts can be asked of an offer, if none is asked of the others."""
@@ -38,8 +42,7 @@ class Room:
         """Return how many more hosts can be asked of a provider, of all its templates together; None: no bound."""
         if provider.capacity is None:
             return None
-        here = sum(count for (owner, _), count in self._used.items() if owner == provider.name)
-        return _possible(provider, provider.capacity - here)
+        return _possible(provider, provider.capacity - self._here[provider.name])
 
     def draws(self, offers: Iterable[Offered]) -> tuple[Draw, ...]:
         """Return where the hosts of these offers come from, in their order; nothing if no capacity bounds them."""
