@@ -272,9 +272,10 @@ class LiveCatalog(Projection):
         """Return the lines of each template: of those who offer it now, else of those who did."""
         now: dict[str, list[_Offer]] = {}
         past: dict[str, list[_Offer]] = {}
+        by_id = {name: _by_id(provider) for name, provider in self._providers.items()}
         for (name, template), offer in self._offered.items():
             provider = self._providers[name]
-            found = now if offer in provider.templates else past
+            found = now if offer in by_id[name].get(offer.template_id, ()) else past
             found.setdefault(template, []).append(
                 _Offer(provider, offer, self._price(provider, offer))
             )
@@ -430,6 +431,14 @@ class LiveCatalog(Projection):
 
 
 # --------------------------------------------------------------------- helpers
+def _by_id(provider: ProviderDescription) -> dict[str, list[TemplateOffer]]:
+    """Return what a provider offers now, so that an offer is not looked for among hundreds."""
+    found: dict[str, list[TemplateOffer]] = {}
+    for offer in provider.templates:
+        found.setdefault(offer.template_id, []).append(offer)
+    return found
+
+
 def _lines_of(template: str, offers: list[_Offer], past: bool) -> _Lines:
     offers = sorted(
         offers, key=lambda offer: (-offer.provider.priority, natural_key(offer.provider.name))

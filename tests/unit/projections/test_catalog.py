@@ -86,6 +86,22 @@ def test_a_template_has_what_its_description_says() -> None:
     )
 
 
+def test_an_offer_is_not_compared_with_all_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+    same = TemplateOffer.__eq__
+
+    def counted(one: TemplateOffer, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return same(one, other)
+
+    run = Run(cloud("aws", *(template(f"c{number}", "0.17") for number in range(200))))
+    monkeypatch.setattr(TemplateOffer, "__eq__", counted)
+
+    assert len(run.catalog().templates) == 200
+    assert compared <= 5 * 200
+
+
 def test_the_configuration_wins_over_the_description_field_by_field() -> None:
     run = Run(
         cloud("aws", template("c4", "0.17", max_number=6, provides={"slots": 4}, priority=2)),
