@@ -6,6 +6,7 @@ provisioners that ask at the same time each knows nothing of the other's ask, so
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -99,7 +100,8 @@ class Budgets(Invariant):
                 self._less(event.originator_id, event.amount)
             case _:
                 pass
-        self._spending.apply((recorded,))
+        with suppress(LookupError):  # what follows on nothing costs nothing; another check names it
+            self._spending.apply((recorded,))
 
     def _less(self, name: str, amount: int) -> None:
         part = self._parts.get(name)

@@ -79,6 +79,7 @@ def test_before_the_first_event_there_is_nothing(log: StoredLog) -> None:
         "inventory": {"requests": {}, "instances": {}, "grants": {}, "ended": {}},
         "catalog": {},
         "spending": {},
+        "spending_on_orphans": {},
         "leases": {},
         "drains": {},
         "orphans": {},
