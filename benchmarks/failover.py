@@ -176,7 +176,7 @@ def places(folder: Path, *, postgresql: bool) -> Generator[list[str]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--events", type=int, nargs="+", default=[1_000, 50_000])
+    parser.add_argument("--events", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--without-postgresql", action="store_true")
