@@ -78,7 +78,8 @@ def verify(
         _show(report)
         if budgets is None:
             terminal.err.print(
-                "invariant-5 is about budgets, which --budgets names: none was looked at"
+                "invariant-5 is about budgets, which --budgets names: none was looked at",
+                soft_wrap=True,
             )
     if not report.passed:
         raise typer.Exit(exit_codes.NO)
