@@ -69,8 +69,7 @@ def scripts(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the scripts go.")],
 ) -> None:
     """Write the scripts with which a site borrows from the pool: a provider of version 2 of the contract."""
-    _require(book)
-    with PoolBook(book) as opened:
+    with PoolBook(book, make=False) as opened:
         lends = opened.settings().resources
     known = dict.fromkeys(one.name for resource in lends for one in resource.sites)
     if site not in known:
@@ -81,16 +80,10 @@ def scripts(
     terminal.err.print(f"{folder}: {len(names)} scripts for {site}")
 
 
-def _require(book: Path) -> None:
-    if not book.is_file():
-        raise InputError.of(str(book), "there is no such pool")
-
-
 def _rows(book: Path) -> list[dict[str, Any]]:
-    _require(book)
     now = SystemClock().now()
     rows: list[dict[str, Any]] = []
-    with PoolBook(book) as opened:
+    with PoolBook(book, make=False) as opened:
         for one in opened.settings().resources:
             standing = opened.standing(one.name, now)
             rows += [

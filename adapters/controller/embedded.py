@@ -152,7 +152,11 @@ class Controller:
         self._opened.close()
 
     def _lost(self) -> None:
-        self._live.lose(NotPrimaryError("another controller has taken its place"))
+        self._live.lose(
+            NotPrimaryError(
+                "another controller has taken its place, or its files were removed or replaced"
+            )
+        )
 
 
 def _seated(log: StoredLog, settings: LiveSettings | None, name: str | None) -> Standby:

@@ -188,7 +188,11 @@ class Turn:
     def _lost(self) -> None:
         live = self._live
         assert live is not None, "who loses the seat had it"
-        live.lose(NotPrimaryError("another controller has taken its place"))
+        live.lose(
+            NotPrimaryError(
+                "another controller has taken its place, or its files were removed or replaced"
+            )
+        )
 
     def _finish(self) -> None:
         live, keeper = self._live, self._keeper

@@ -11,6 +11,7 @@ from typing import Final
 from xce.adapters.store.addresses import is_address
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.memory import MemoryFactory
+from xce.adapters.store.seat_file import seat_path
 from xce.adapters.store.side_files import unwritable
 from xce.adapters.store.sqlite import (
     APPLICATION_ID,
@@ -58,6 +59,7 @@ def open_log(
             name, read_only=read_only, lock_timeout_s=lock_timeout_s, registry=registry
         )
     if not read_only and not os.path.lexists(name):
+        _require_new(name)
         _create(name)
     _require_log(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
     datastore = Datastore(name, read_only=read_only, lock_timeout_s=lock_timeout_s)
@@ -126,6 +128,17 @@ def _require_schema(name: str, connection: sqlite3.Connection) -> None:
         )
     for table in ("stored_events", "log_head", "fences"):
         connection.execute(f"SELECT * FROM {table} LIMIT 0").fetchall()
+
+
+def _require_new(name: str) -> None:
+    """Refuse to begin a log anew in the place of one that was there: all that it owned would be nobody's."""
+    for left in (seat_path(name), f"{name}-wal"):
+        if os.path.lexists(left) and not os.path.lexists(name):  # nor has it come meanwhile
+            raise InputError.of(
+                name,
+                f"is gone, while its companion {os.path.basename(left)} is still there; put the log back, or a backup of it;"
+                f" to begin a new one remove {os.path.basename(left)}, too",
+            )
 
 
 def _create(name: str) -> None:

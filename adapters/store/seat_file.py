@@ -26,11 +26,21 @@ def seat_path(log: str) -> str:
     return f"{log}.primary"
 
 
+def identity_of(path: str) -> tuple[int, int] | None:
+    """Return which file has a name; None: there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class FileSeat:
     """The seat of one log, for this process."""
 
     def __init__(self, log: str) -> None:
         self._log = log
+        self._log_was = identity_of(log)
         self._path = seat_path(log)
         self._descriptor: int | None = None
         self._mine: Sign | None = None
@@ -68,16 +78,15 @@ class FileSeat:
         self._put(Sign(epoch, 0, name[:_TEXT_MAX], url[:_TEXT_MAX], where))
 
     def beat(self) -> bool:
-        """Count on, unless the file was removed or put in place of another."""
+        """Count on, unless the file, or the log itself, was removed or put in place of another."""
         if self._mine is None:
             return False
         try:
-            here, there = os.fstat(self._open()), os.stat(self._path)
-        except FileNotFoundError:
-            return False
+            here = os.fstat(self._open())
+            there, log = identity_of(self._path), identity_of(self._log)
         except OSError as error:
             raise self._unreachable(error) from None
-        if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
+        if there != (here.st_dev, here.st_ino) or log != self._log_was:
             return False
         self._put(replace(self._mine, beat=self._mine.beat + 1))
         return True

@@ -46,7 +46,7 @@ from xce.adapters.store.recorder import (
     originator_text,
 )
 from xce.adapters.store.seat import Seat
-from xce.adapters.store.seat_file import FileSeat
+from xce.adapters.store.seat_file import FileSeat, identity_of
 from xce.domain.errors import (
     BrokenLogError,
     ConflictError,
@@ -203,11 +203,23 @@ class Datastore(SQLiteDatastore):
         super().__init__(uri, originator_id_type="text")
         self.path = path
         self.read_only = read_only
+        self._identity = identity_of(path)
         self._log_pool = _Pool(
             db_name=uri, lock_timeout=lock_timeout_s, pool_timeout=lock_timeout_s
         )
         self._log_pool.read_only = read_only
         self.pool = self._log_pool
+
+    def require_there(self) -> None:
+        """Refuse to go on with a file that is not in its place any more: what is written into it is lost with the last who has it open.
+
+        Raises:
+            PermanentError: it was removed, or another one is there.
+        """
+        if identity_of(self.path) != self._identity:
+            raise PermanentError(
+                f"{self.path} was removed, or another one is in its place: nothing is written any more"
+            )
 
     def connect(self) -> sqlite3.Connection:
         """Return a new connection that is not in the pool."""
@@ -367,6 +379,7 @@ class SQLiteLogRecorder(LogRecorder):
                     self._writer = self._datastore.connect()
                 self._writer.execute("BEGIN")
                 yield self._writer
+                self._datastore.require_there()
                 self._writer.execute("COMMIT")
             except BaseException as error:
                 if self._writer is not None and self._writer.in_transaction:

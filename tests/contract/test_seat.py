@@ -162,6 +162,15 @@ def test_a_primary_whose_seat_file_is_gone_stops(tmp_path: Path) -> None:
         assert a.step() is Role.LOST
 
 
+def test_a_primary_whose_log_is_gone_stops(tmp_path: Path) -> None:
+    place = tmp_path / "log.db"
+    with open_log(place) as log, Standby(log, name="a") as a:
+        assert a.step() is Role.PRIMARY
+        place.rename(tmp_path / "moved.db")
+
+        assert a.step() is Role.LOST
+
+
 def test_a_session_that_is_lost_is_opened_again_and_the_seat_kept(postgresql: Server) -> None:
     with open_log(postgresql.address()) as log, Standby(log, name="a") as a:
         a.step()

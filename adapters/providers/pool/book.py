@@ -42,6 +42,10 @@ CREATE TABLE IF NOT EXISTS calls (site TEXT, call TEXT, count INTEGER NOT NULL, 
 """
 #: How long a call waits for another one.
 _BUSY_S: Final = 30.0
+#: Primary result codes of SQLite of what may pass: a full disk is one of them, or the other.
+_PASSES: Final = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+)
 _LOAN: Final = "grant_id, site, resource, tag, amount, returned, granted_at, hold_until, expires_at"
 
 
@@ -71,8 +75,17 @@ class Move:
 class PoolBook:
     """One pool. Every method is one transaction; times are UTC."""
 
-    def __init__(self, file: str | Path) -> None:
+    def __init__(self, file: str | Path, *, make: bool = True) -> None:
+        """Open a pool; ``make``: also one that does not exist yet.
+
+        Raises:
+            InputError: there is no such file.
+            TransientError: it cannot be opened now: the disk is full, or somebody has it locked for too long.
+            PermanentError: it is no pool, or cannot be made.
+        """
         self._file = str(file)
+        if not make and not Path(file).is_file():
+            raise InputError.of(self._file, "there is no such pool")
         try:
             self._connection = sqlite3.connect(self._file, timeout=_BUSY_S, isolation_level=None)
             self._connection.execute("PRAGMA synchronous = FULL")
@@ -80,7 +93,9 @@ class PoolBook:
                 self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
-            raise PermanentError(f"{self._file}: no pool can be opened: {error}") from None
+            passes = getattr(error, "sqlite_errorcode", 0) & 0xFF in _PASSES
+            kind = TransientError if passes else PermanentError
+            raise kind(f"{self._file}: no pool can be opened: {error}") from None
 
     def close(self) -> None:
         """Let go of the file."""

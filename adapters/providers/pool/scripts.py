@@ -261,7 +261,7 @@ def _called(name: str, face: _Face, given: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _opened(book: Path, site: str) -> Generator[_Face]:
     try:
-        with PoolBook(book) as opened:
+        with PoolBook(book, make=False) as opened:
             yield _Face(opened, site, _now())
     except XceError as error:
         raise RefusalError(f"{error.code}: {error}") from None

@@ -15,7 +15,7 @@ from xce.adapters.cli.pool import app
 from xce.adapters.providers.pool import scripts
 from xce.adapters.providers.pool.book import PoolBook
 from xce.adapters.providers.script_provider import ScriptProvider
-from xce.domain.errors import InputError
+from xce.domain.errors import InputError, TransientError
 from xce.domain.formats.licence_pool import LicencePool
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.script_provider import ScriptSettings
@@ -205,6 +205,33 @@ def test_a_book_that_is_damaged_answers_that_it_is_and_never_that_nothing_is_len
 
     assert set(said) == {"message"}
     assert "malformed" in said["message"]
+
+
+@pytest.mark.parametrize("script", QUESTIONS)
+def test_a_book_that_is_not_there_answers_that_it_is_not_and_is_not_made(
+    trial: Trial, script: str
+) -> None:
+    """Its disk is not mounted, perhaps: what is made under the place of the mount hides nothing and lends nothing."""
+    said = trial.call("a", script, **QUESTIONS[script])
+
+    assert said == {"message": f"input: {trial.book}: there is no such pool"}
+    assert not trial.book.exists()
+
+
+def test_a_pool_that_cannot_be_opened_because_the_disk_is_full_may_be_tried_again(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.apply()
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    def connect(*arguments: object, **more: object) -> sqlite3.Connection:
+        raise full
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+
+    with pytest.raises(TransientError, match="disk is full"):
+        PoolBook(trial.book)
 
 
 def test_scripts_are_not_made_for_a_site_that_the_pool_lends_nothing_to(tmp_path: Path) -> None:

@@ -17,12 +17,17 @@ from tests.conftest import ROOT
 from tests.contract.test_event_log import lease, request_of
 from tests.stories import Story
 from tests.unit.aggregates import FACT, STAMP
+from xce.adapters.store.backup import backup
+from xce.adapters.store.election import Role
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import open_log
+from xce.adapters.store.standby import Standby
 from xce.adapters.store.verify import verify
 from xce.domain.errors import (
     BrokenLogError,
     ConflictError,
+    InputError,
+    PermanentError,
     StaleEpochError,
     TransientError,
 )
@@ -118,6 +123,36 @@ def test_a_plan_sees_its_own_last_decision(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------ failures
+@pytest.mark.parametrize("by", ["nobody", "a copy of before"])
+def test_nothing_is_written_into_a_file_that_is_gone(tmp_path: Path, by: str) -> None:
+    """What is acknowledged would be lost with the last process that has it open."""
+    path, copy = tmp_path / "log.db", tmp_path / "copy.db"
+    with open_log(path) as log:
+        log.append([request_of("R1")])
+        backup(str(path), str(copy), check=False)
+        path.unlink()
+        if by != "nobody":
+            copy.rename(path)
+
+        for name in ("R2", "R3"):
+            with pytest.raises(PermanentError, match="was removed, or another one is in its place"):
+                log.append([request_of(name)])
+
+
+def test_a_log_that_was_there_is_not_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with open_log(path) as log, Standby(log, name="a") as a:
+        assert a.step() is Role.PRIMARY
+    path.unlink()
+
+    with pytest.raises(InputError, match=r"is gone.*its companion log\.db\.primary is still there"):
+        open_log(path)
+
+    assert not path.exists()
+    Path(f"{path}.primary").unlink()
+    open_log(path).close()
+
+
 def test_a_locked_log_is_tried_again_later(tmp_path: Path) -> None:
     with open_log(tmp_path / "log.db", lock_timeout_s=0) as log:
         log.append([request_of("R1")])
