@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TextIO, cast
 
 import structlog
 import uvicorn
@@ -26,6 +26,7 @@ from xce.adapters.controller.live import LiveController
 from xce.adapters.controller.metrics import Metrics
 from xce.adapters.controller.reload import apply, changes_between
 from xce.adapters.controller.turn import Turn, name_of
+from xce.adapters.log_lines import LogLines
 from xce.adapters.settings.load import bytes_of, read_model
 from xce.adapters.signals import Signals
 from xce.adapters.store.open import open_log
@@ -85,7 +86,7 @@ def set_up_logging(*, pretty: bool | None = None, debug: bool = False) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.DEBUG if debug else logging.INFO
         ),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LogLines(sys.stderr))),
         cache_logger_on_first_use=False,
     )
 
