@@ -203,6 +203,7 @@ class World:
                 self.controllers.kill(node)
             if fires("controller clock", 25):
                 node.clock.jump(size("controller clock", -600, 900))
+                self.checks.clocks_jumped = True
         if fires("take over", 15):
             self.controllers.take_over()
         if fires("take over unseen", 25):
