@@ -129,6 +129,11 @@ class Controllers:
         if self._chance.fires("order lost", 20):
             self._threads.wait(TIMEOUT_S)
             raise TransientError("the order was lost, however often it was sent")
+        if caller.role is Role.PROVISIONER and not once and self._chance.fires("order late", 40):
+            late_s = self._chance.size("order late", 1, 90)
+            self._threads.time.after(late_s, lambda: quietly(lambda: do(self._primary())))
+            self._threads.wait(TIMEOUT_S)
+            raise TransientError("the order has not arrived yet")
         answer = self.ask(line, do, tries=1 if once else _TRIES, twice=True)
         if self._chance.fires("order unheard", 20):
             self._threads.wait(TIMEOUT_S)

@@ -9,6 +9,7 @@ import pytest
 
 from xce.adapters.provisioner.driver import Driver
 from xce.adapters.provisioner.leases import Leases
+from xce.adapters.provisioner.orders import Orders
 from xce.domain.engine import accounting, handling, polling, provisioner, reconciliation
 from xce.domain.engine.calls import GiveBackCall, Step
 from xce.domain.engine.commands import OpenRequest
@@ -358,3 +359,14 @@ def a_return_under_way_is_taken_for_its_end(patch: Patch) -> None:
         return ""
 
     patch.setattr(provisioner, "_fate", gone)
+
+
+@plant("invariant-2")
+def calls_follow_a_step_that_is_not_recorded(patch: Patch) -> None:
+    real = Orders._recorded  # pyright: ignore[reportPrivateUsage]
+
+    def recorded(self: Any, step: Step, epoch: int, *, insist: bool) -> int:
+        done = real(self, step, epoch, insist=insist)
+        return epoch if done is None else done
+
+    patch.setattr(Orders, "_recorded", recorded)
