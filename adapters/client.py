@@ -18,10 +18,10 @@ from xce.adapters.client_channel import ATTEMPTS, Channel, Pushed
 from xce.domain.engine.commands import Command, ReleaseLease, RenewLease, TakeLease
 from xce.domain.engine.wire import write_command
 from xce.domain.events.base import cut
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.no_session import NoSession
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.periods import Period
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.formats.rest import (
     AlertEntry,

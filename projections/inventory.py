@@ -10,7 +10,7 @@ from typing import Final
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.ids import name_of
 from xce.domain.events.transitions import land
-from xce.domain.formats.policy import Inventory
+from xce.domain.formats.inventory import Inventory
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning import grant as grants
 from xce.domain.provisioning import instance as instances

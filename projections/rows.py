@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry, UnownedEntry
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, RequestEntry, UnownedEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.provisioning.instance import InstanceState

@@ -6,15 +6,8 @@ from typing import Final, Generic, TypeVar
 
 from xce.domain.errors import InputError, Problem
 from xce.domain.formats.base import Format, Name
-from xce.domain.formats.policy import (
-    Decision,
-    Decisions,
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
-    PolicyInput,
-    RequestEntry,
-)
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
+from xce.domain.formats.policy import Decision, Decisions, PolicyInput
 from xce.domain.formats.sameness import is_same
 from xce.domain.formats.session_result import Demand, Idle
 

@@ -13,7 +13,8 @@ from typing import Final
 from xce.domain.engine.calls import Call, ListCall, ReturnStatusCall, StatusCall, Step
 from xce.domain.engine.commands import ReportBookings
 from xce.domain.formats.config import SimulationConfig
-from xce.domain.formats.policy import Decision, Inventory
+from xce.domain.formats.inventory import Inventory
+from xce.domain.formats.policy import Decision
 from xce.domain.formats.scenario import Provisioners
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import HostState, Snapshot

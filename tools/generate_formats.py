@@ -6,7 +6,7 @@ from typing import Final
 from generate_configuration import MEANING, part
 from pydantic import BaseModel
 
-from xce.domain.formats import delta, policy, provider, session_result, snapshot
+from xce.domain.formats import delta, inventory, policy, provider, session_result, snapshot
 
 PATH: Final = "docs/reference/files.md"
 
@@ -99,10 +99,10 @@ FILES: Final[tuple[tuple[str, str, tuple[tuple[str, type[BaseModel]], ...]], ...
             ("providers[].leadTime", provider.LeadTime),
             ("providers[].granularity", provider.Granularity),
             ("providers[].billing", provider.Billing),
-            ("inventory", policy.Inventory),
-            ("inventory.requests[]", policy.RequestEntry),
-            ("inventory.instances[]", policy.InstanceEntry),
-            ("inventory.grants[]", policy.GrantEntry),
+            ("inventory", inventory.Inventory),
+            ("inventory.requests[]", inventory.RequestEntry),
+            ("inventory.instances[]", inventory.InstanceEntry),
+            ("inventory.grants[]", inventory.GrantEntry),
             ("budgets[]", policy.Budget),
             ("budgets[].max_asked", policy.AskRate),
             ("asked[]", policy.AskedEntry),

@@ -9,7 +9,7 @@ from xce.adapters.controller.views import Views
 from xce.domain.engine.authorisation import Question
 from xce.domain.errors import NotFoundError
 from xce.domain.events import ids
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.rest import JobEntry, LeaseEntry, ProviderEntry, SharedEntry
 from xce.domain.provisioning.grant import Grant

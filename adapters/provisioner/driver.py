@@ -39,7 +39,7 @@ from xce.domain.engine.commands import DescribeProvider
 from xce.domain.engine.polling import is_unknown, taken_back
 from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
 from xce.domain.errors import AdapterError, TransientError
-from xce.domain.formats.policy import InstanceEntry, Inventory
+from xce.domain.formats.inventory import InstanceEntry, Inventory
 from xce.domain.formats.rest import Supply
 from xce.domain.ports import FullProvider, Refused
 from xce.domain.provisioning.drain import DrainState

@@ -1,6 +1,7 @@
 """What one provider's driver needs of the supply that all share."""
 
-from xce.domain.formats.policy import Inventory, PolicySettings, RequestEntry
+from xce.domain.formats.inventory import Inventory, RequestEntry
+from xce.domain.formats.policy import PolicySettings
 from xce.domain.formats.provider import Capabilities
 from xce.domain.formats.rest import Supply
 from xce.domain.ports import Ask

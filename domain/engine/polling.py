@@ -31,14 +31,9 @@ from xce.domain.engine.commands import (
     StartReturn,
 )
 from xce.domain.engine.site_commands import DrainHost
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import (
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
-    PolicySettings,
-    RequestEntry,
-)
+from xce.domain.formats.policy import PolicySettings
 from xce.domain.formats.provider import Capabilities
 from xce.domain.policy.times import later
 from xce.domain.ports import (

@@ -61,17 +61,9 @@ from xce.domain.engine.polling import (
 )
 from xce.domain.events import ids as aggregate_ids
 from xce.domain.events.base import cut
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import (
-    Decision,
-    DecisionKind,
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
-    PolicyInput,
-    PolicySettings,
-    RequestEntry,
-)
+from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput, PolicySettings
 from xce.domain.formats.provider import Capabilities, Kind
 from xce.domain.policy.backoff import pause_for
 from xce.domain.policy.decide import decide, renewals

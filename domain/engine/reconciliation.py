@@ -27,8 +27,8 @@ from xce.domain.engine.commands import (
     ReturnOrphan,
 )
 from xce.domain.engine.polling import DEFAULTS, is_unknown, machine_of, own_part, record_status
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.lifecycle import LifecycleSettings, OrphanRule
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import (
     GrantReport,

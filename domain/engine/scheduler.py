@@ -12,7 +12,7 @@ from typing import Final
 
 from xce.domain.errors import InputError
 from xce.domain.formats.config import SharedPool
-from xce.domain.formats.policy import GrantEntry, InstanceEntry
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry
 from xce.domain.formats.rest import DrainEntry, JoinReport, Observations, SharedEntry, Supply
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.shared_report import SharedReport

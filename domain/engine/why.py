@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from xce.domain.formats.policy import Decision, InstanceEntry, RequestEntry
+from xce.domain.formats.inventory import InstanceEntry, RequestEntry
+from xce.domain.formats.policy import Decision
 from xce.domain.formats.session_result import Pending, Reason, SessionResult
 from xce.domain.formats.snapshot import Catalog, RunningJob
 from xce.domain.provisioning.instance import InstanceState

@@ -8,18 +8,10 @@ from xce.domain.alerts.alert import AlertKind, AlertState
 from xce.domain.events.base import Why
 from xce.domain.formats.base import Count, Duration, Format, Money, Name, Time, TotalTime
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.observation import Observation
 from xce.domain.formats.periods import Spent
-from xce.domain.formats.policy import (
-    AskedEntry,
-    FailureEntry,
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
-    LossEntry,
-    Pause,
-    RequestEntry,
-)
+from xce.domain.formats.policy import AskedEntry, FailureEntry, LossEntry, Pause
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.shared_report import SharedReport

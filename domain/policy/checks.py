@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from xce.domain.errors import InputError, Problem
-from xce.domain.formats.policy import PolicyInput, RequestEntry
+from xce.domain.formats.inventory import RequestEntry
+from xce.domain.formats.policy import PolicyInput
 from xce.domain.formats.provider import Kind
 
 

@@ -5,14 +5,8 @@ The rules, with examples, are in ``docs/reference/policy.md``.
 
 from datetime import timedelta
 
-from xce.domain.formats.policy import (
-    Decision,
-    DecisionKind,
-    Decisions,
-    GrantEntry,
-    Pause,
-    PolicyInput,
-)
+from xce.domain.formats.inventory import GrantEntry
+from xce.domain.formats.policy import Decision, DecisionKind, Decisions, Pause, PolicyInput
 from xce.domain.policy.asking import ask
 from xce.domain.policy.backoff import pauses
 from xce.domain.policy.deadlines import give_up

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, RequestEntry
 from xce.domain.provisioning import grant as grants
 from xce.domain.provisioning import instance as instances
 from xce.domain.provisioning import request as requests

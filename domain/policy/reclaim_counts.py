@@ -6,14 +6,8 @@ from datetime import timedelta
 from decimal import Decimal
 from math import lcm
 
-from xce.domain.formats.policy import (
-    Decision,
-    DecisionKind,
-    GrantEntry,
-    GrantPart,
-    PolicyInput,
-    SharedTerms,
-)
+from xce.domain.formats.inventory import GrantEntry
+from xce.domain.formats.policy import Decision, DecisionKind, GrantPart, PolicyInput, SharedTerms
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.policy import facts, money
 from xce.domain.policy.times import later

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from xce.domain.formats.policy import Decision, DecisionKind, InstanceEntry, PolicyInput
+from xce.domain.formats.inventory import InstanceEntry
+from xce.domain.formats.policy import Decision, DecisionKind, PolicyInput
 from xce.domain.formats.provider import Billing, ProviderDescription
 from xce.domain.formats.session_result import IdleHost
 from xce.domain.policy import billing, money

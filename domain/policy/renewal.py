@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-from xce.domain.formats.policy import GrantEntry, PolicyInput
+from xce.domain.formats.inventory import GrantEntry
+from xce.domain.formats.policy import PolicyInput
 from xce.domain.policy import facts
 from xce.domain.provisioning.grant import GrantState
 from xce.domain.sharing.recall import recalled_by

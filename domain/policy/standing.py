@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
-from xce.domain.formats.policy import InstanceEntry, PolicyInput, SpareHosts, StandingMinimum
+from xce.domain.formats.inventory import InstanceEntry
+from xce.domain.formats.policy import PolicyInput, SpareHosts, StandingMinimum
 from xce.domain.formats.provider import Kind
 from xce.domain.policy import facts
 from xce.domain.policy.times import later

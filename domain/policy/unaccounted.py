@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 
-from xce.domain.formats.policy import Inventory, RequestEntry, UnownedEntry
+from xce.domain.formats.inventory import Inventory, RequestEntry, UnownedEntry
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.provisioning.request import GIVEN_UP
 from xce.domain.values import natural_key

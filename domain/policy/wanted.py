@@ -8,7 +8,8 @@ from decimal import Decimal
 from heapq import merge
 from itertools import islice
 
-from xce.domain.formats.policy import InstanceEntry, PolicyInput, RequestEntry, SpotShare
+from xce.domain.formats.inventory import InstanceEntry, RequestEntry
+from xce.domain.formats.policy import PolicyInput, SpotShare
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.session_result import Demand
 from xce.domain.formats.snapshot import DEFAULT_PROJECT

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.inventory import GrantEntry, RequestEntry
 from xce.domain.formats.observation import Observation
-from xce.domain.formats.policy import GrantEntry, RequestEntry
 from xce.domain.formats.rest import Observations, SharedEntry
 from xce.domain.policy import facts
 from xce.domain.provisioning.grant import GrantState

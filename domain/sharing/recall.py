@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from xce.domain.formats.policy import GrantEntry
+from xce.domain.formats.inventory import GrantEntry
 from xce.domain.formats.provider import ProviderDescription
 from xce.domain.provisioning.grant import LIVE
 

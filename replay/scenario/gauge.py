@@ -9,7 +9,7 @@ from xce.domain.events.base import DomainEvent
 from xce.domain.events.ids import name_of
 from xce.domain.events.recorded import Recorded
 from xce.domain.formats.expectations import ExpectValue, Measure
-from xce.domain.formats.policy import InstanceEntry, RequestEntry
+from xce.domain.formats.inventory import InstanceEntry, RequestEntry
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Snapshot
 from xce.domain.provisioning.grant import Grant

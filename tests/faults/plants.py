@@ -15,7 +15,7 @@ from xce.domain.engine.calls import GiveBackCall, Step
 from xce.domain.engine.commands import OpenRequest
 from xce.domain.engine.workspace import Workspace
 from xce.domain.events import ids
-from xce.domain.formats.policy import InstanceEntry
+from xce.domain.formats.inventory import InstanceEntry
 from xce.domain.policy import bounds, facts, reclaim_hosts, usage, wanted
 from xce.domain.ports import IdSource, MachineReport
 from xce.domain.provisioning.instance import Instance, InstanceState

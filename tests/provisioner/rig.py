@@ -30,8 +30,8 @@ from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.errors import TransientError
 from xce.domain.events.base import DomainEvent
 from xce.domain.formats.config import PolicyConfig
+from xce.domain.formats.inventory import Inventory
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import Inventory
 from xce.domain.formats.provisioner_config import Rhythm
 from xce.domain.formats.rest import LeaseEntry, Supply
 from xce.domain.formats.session_result import (

@@ -17,8 +17,8 @@ from xce.domain.engine.messages import Role
 from xce.domain.engine.scheduler import SchedulerMemory
 from xce.domain.engine.site_commands import ReportDrain
 from xce.domain.formats.config import PolicyConfig
+from xce.domain.formats.inventory import Inventory
 from xce.domain.formats.lifecycle import LifecycleSettings
-from xce.domain.formats.policy import Inventory
 from xce.domain.formats.provider import Billing, Capabilities, ProviderDescription, TemplateOffer
 from xce.domain.formats.session_result import SessionResult
 from xce.domain.formats.snapshot import Host, HostState, PendingJob

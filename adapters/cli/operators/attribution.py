@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Final
 
-from xce.domain.formats.policy import Inventory
+from xce.domain.formats.inventory import Inventory
 from xce.domain.formats.snapshot import RunningJob, Snapshot
 
 IDLE: Final = "(nobody: idle)"

@@ -23,7 +23,8 @@ from xce.adapters.cli.operators.showing import (
     show,
 )
 from xce.adapters.client import Client
-from xce.domain.formats.policy import Decision, GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, RequestEntry
+from xce.domain.formats.policy import Decision
 from xce.domain.formats.rest import (
     DecisionEntry,
     DrainEntry,

@@ -39,16 +39,8 @@ from xce.domain.engine.provisioner import (
     StatusCall,
     Step,
 )
-from xce.domain.formats.policy import (
-    DecisionKind,
-    FailureEntry,
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
-    PolicyInput,
-    PolicySettings,
-    RequestEntry,
-)
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
+from xce.domain.formats.policy import DecisionKind, FailureEntry, PolicyInput, PolicySettings
 from xce.domain.formats.provider import (
     Capabilities,
     Kind,

@@ -17,8 +17,8 @@ from xce.domain.engine.commands import (
     ReturnOrphan,
 )
 from xce.domain.engine.reconciliation import Listing, Sightings, forget, reconcile
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.lifecycle import LifecycleSettings, OrphanRule
-from xce.domain.formats.policy import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import Holding, MachineReport, MachineResult, RequestStatus, StatusAnswer
 from xce.domain.provisioning.grant import GrantState

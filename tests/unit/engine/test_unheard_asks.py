@@ -6,7 +6,8 @@ from xce.domain.engine.calls import Step
 from xce.domain.engine.commands import ReportOrphan, SettleRequest
 from xce.domain.engine.polling import Underway
 from xce.domain.engine.provisioner import Provisioner
-from xce.domain.formats.policy import Inventory, PolicySettings, RequestEntry
+from xce.domain.formats.inventory import Inventory, RequestEntry
+from xce.domain.formats.policy import PolicySettings
 from xce.domain.formats.provider import Kind
 from xce.domain.provisioning.orphan import OrphanKind
 from xce.domain.provisioning.request import RequestState

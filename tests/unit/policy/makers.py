@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from xce.domain.formats.inventory import GrantEntry, InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.periods import Spent
 from xce.domain.formats.policy import (
     Budget,
@@ -11,13 +12,9 @@ from xce.domain.formats.policy import (
     DecisionKind,
     Decisions,
     FailureEntry,
-    GrantEntry,
-    InstanceEntry,
-    Inventory,
     Pause,
     PolicyInput,
     PolicySettings,
-    RequestEntry,
 )
 from xce.domain.formats.provider import (
     Billing,

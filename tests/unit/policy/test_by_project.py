@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xce.domain.formats.policy import Budget, InstanceEntry, Inventory, PolicyInput
+from xce.domain.formats.inventory import InstanceEntry, Inventory
+from xce.domain.formats.policy import Budget, PolicyInput
 from xce.domain.policy.bounds import budget_uses
 from xce.domain.policy.by_project import ByProject, Place
 from xce.domain.provisioning.instance import InstanceState

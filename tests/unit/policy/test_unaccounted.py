@@ -24,15 +24,9 @@ from tests.unit.policy.makers import (
     template,
     units,
 )
+from xce.domain.formats.inventory import InstanceEntry, RequestEntry, UnownedEntry
 from xce.domain.formats.periods import Period, Spent
-from xce.domain.formats.policy import (
-    Budget,
-    DecisionKind,
-    InstanceEntry,
-    PolicyInput,
-    RequestEntry,
-    UnownedEntry,
-)
+from xce.domain.formats.policy import Budget, DecisionKind, PolicyInput
 from xce.domain.formats.provider import Kind
 from xce.domain.policy.decide import decide
 from xce.domain.policy.unaccounted import unaccounted

@@ -33,7 +33,8 @@ from xce.domain.engine.commands import (
     StartGrantReturn,
     StartReturn,
 )
-from xce.domain.formats.policy import Inventory, PolicyInput
+from xce.domain.formats.inventory import Inventory
+from xce.domain.formats.policy import PolicyInput
 from xce.domain.formats.provider import Kind
 from xce.domain.ports import RequestStatus, StatusAnswer
 from xce.domain.provisioning.grant import GrantState

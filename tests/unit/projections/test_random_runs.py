@@ -50,7 +50,8 @@ from xce.domain.engine.commands import (
 )
 from xce.domain.events import ids
 from xce.domain.events.recorded import Recorded
-from xce.domain.formats.policy import PolicyInput, RequestEntry
+from xce.domain.formats.inventory import RequestEntry
+from xce.domain.formats.policy import PolicyInput
 from xce.domain.formats.provider import Billing, BillingUnit, Kind, ProviderDescription
 from xce.domain.policy.billing import billed
 from xce.domain.policy.unaccounted import counts_as, stated_prices

@@ -13,7 +13,7 @@ from xce.domain.engine.commands import (
     ReportOrphan,
     SettleRequest,
 )
-from xce.domain.formats.policy import UnownedEntry
+from xce.domain.formats.inventory import UnownedEntry
 from xce.domain.policy.unaccounted import Unaccounted
 from xce.domain.provisioning.orphan import OrphanKind
 

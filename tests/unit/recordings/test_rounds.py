@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT
 from xce.domain.errors import InputError, RejectedError
+from xce.domain.formats.inventory import InstanceEntry, Inventory, RequestEntry
 from xce.domain.formats.policy import (
     Budget,
     Decision,
     DecisionKind,
     FailureEntry,
-    InstanceEntry,
-    Inventory,
     Pause,
     PolicyInput,
-    RequestEntry,
 )
 from xce.domain.formats.provider import Kind, ProviderDescription
 from xce.domain.formats.session_result import SessionResult

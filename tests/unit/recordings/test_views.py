@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.reference.snapshots import EVERYTHING, snapshots
 from xce.domain.engine import scheduler
 from xce.domain.engine.scheduler import SchedulerMemory
-from xce.domain.formats.policy import InstanceEntry, Inventory
+from xce.domain.formats.inventory import InstanceEntry, Inventory
 from xce.domain.formats.rest import LeaseEntry, Observations, SharedEntry, Supply
 from xce.domain.formats.snapshot import Catalog, Snapshot
 from xce.domain.provisioning.instance import InstanceState

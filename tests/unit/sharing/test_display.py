@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from xce.domain.formats.config import SharedPool
+from xce.domain.formats.inventory import GrantEntry, RequestEntry
 from xce.domain.formats.observation import Observation, Quality
-from xce.domain.formats.policy import GrantEntry, RequestEntry
 from xce.domain.formats.provider import Kind
 from xce.domain.formats.rest import Observations, SharedEntry
 from xce.domain.formats.shared_report import SharedReport
