@@ -1,6 +1,7 @@
 """Shared by all tests: where the material beside the project is, a PostgreSQL server, and hypothesis profiles."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,10 @@ settings.register_profile("soak", deadline=None, max_examples=2000)
 #: As many examples as the soak, and the same ones each time: what is claimed of the session was seen with these.
 settings.register_profile("acceptance", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell has begun the tests in the background. What they begin, and interrupt, would ignore that too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
