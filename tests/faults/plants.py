@@ -289,7 +289,7 @@ def what_was_given_up_is_not_asked_about(patch: Patch) -> None:
     patch.setattr(polling, "_settled", nothing)
 
 
-@plant("invariant-1", "invariant-3", "settles", rare=True)
+@plant("invariant-1", "invariant-3", "invariant-8", "settles", rare=True)
 def a_refused_order_leaves_half_of_itself(patch: Patch) -> None:
     patch.setattr(Workspace, "undo", none)
 
