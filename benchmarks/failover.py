@@ -88,7 +88,8 @@ class Running:
                 if httpx.get(f"{self.address}/readyz", timeout=5.0).status_code == 503:
                     return
             except httpx.TransportError:
-                time.sleep(0.05)
+                pass  # it is not up yet
+            time.sleep(0.05)
         raise AssertionError(f"{self.address} does not answer")
 
     def cpu_s(self) -> float:

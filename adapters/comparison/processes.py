@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,10 +9,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from multiprocessing.resource_tracker import ensure_running
 from typing import Any, Final, NoReturn, cast
 
 from xce.adapters.comparison.runs import Run, carry_out
+from xce.adapters.deaf import ended_with, start_deaf
 from xce.domain.errors import XceError
 from xce.domain.formats.comparison import RunOutcome
 from xce.replay.workloads.workload import Workload
@@ -80,16 +79,6 @@ def in_processes(
             connection.close()
 
 
-def start_deaf(process: SpawnProcess) -> None:
-    """Start a process to which a key press is never told, not even while it imports: its parent is told, and ends it."""
-    ensure_running()  # it would let key presses through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _ends(pipe: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
     """Return the reading and the writing end of a pipe; what they are called differs by platform."""
     return pipe
@@ -110,13 +99,6 @@ def _hear(connection: Connection, one: _Started, told: Told) -> RunOutcome | Fai
             return message
         case _:
             return Failed(one.run, str(message))
-
-
-def ended_with(code: int | None) -> str:
-    """Return how people read the exit code of a process."""
-    if code is not None and code < 0:
-        return f"signal {signal.Signals(-code).name}"
-    return f"exit code {code}"
 
 
 def _child(run: Run, workload: Workload, connection: Connection, parent: int) -> None:

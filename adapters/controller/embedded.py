@@ -10,7 +10,7 @@ from threading import Event
 from types import TracebackType
 from typing import Self, TypeVar
 
-from xce.adapters.controller.errors import NotPrimaryError, ServedError
+from xce.adapters.controller.errors import ServedError
 from xce.adapters.controller.live import LiveController, LiveSettings
 from xce.adapters.controller.views import Views
 from xce.adapters.store.election import Role
@@ -152,11 +152,7 @@ class Controller:
         self._opened.close()
 
     def _lost(self) -> None:
-        self._live.lose(
-            NotPrimaryError(
-                "another controller has taken its place, or its files were removed or replaced"
-            )
-        )
+        self._live.lose_seat()
 
 
 def _seated(log: StoredLog, settings: LiveSettings | None, name: str | None) -> Standby:

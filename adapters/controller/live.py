@@ -420,6 +420,14 @@ class LiveController:
             self.lost = error
             self._on_lost()
 
+    def lose_seat(self) -> None:
+        """End being the primary: the seat is another's, or is not there any more."""
+        self.lose(
+            NotPrimaryError(
+                "another controller has taken its place, or its files were removed or replaced"
+            )
+        )
+
     def _settle(self) -> None:
         """Find what an append saved although it seemed to fail.
 

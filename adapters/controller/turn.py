@@ -188,11 +188,7 @@ class Turn:
     def _lost(self) -> None:
         live = self._live
         assert live is not None, "who loses the seat had it"
-        live.lose(
-            NotPrimaryError(
-                "another controller has taken its place, or its files were removed or replaced"
-            )
-        )
+        live.lose_seat()
 
     def _finish(self) -> None:
         live, keeper = self._live, self._keeper

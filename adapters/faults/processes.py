@@ -10,7 +10,7 @@ from multiprocessing.context import SpawnProcess
 from os import getpid
 from typing import Any, Generic, TypeVar, cast
 
-from xce.adapters.comparison.processes import ended_with, start_deaf
+from xce.adapters.deaf import ended_with, start_deaf
 from xce.domain.errors import PermanentError
 
 T = TypeVar("T")

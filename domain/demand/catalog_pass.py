@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from xce.domain.cluster.state import State
 from xce.domain.demand.lookahead import Ahead
 from xce.domain.demand.mixes import order_matters, small_mixes
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
+from xce.domain.demand.supply import Supply, most_hosts_of, tasks_on_empty
 from xce.domain.demand.template_choice import Option, best, best_alone
 from xce.domain.scheduling.attempt import Attempt, Context
 from xce.domain.scheduling.classes import Alternative, JobClass, Part

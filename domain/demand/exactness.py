@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Final
 
 from xce.domain.cluster.state import State
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import Moved, PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.compile import waiting_classes
 from xce.domain.scheduling.placement import Placed, commit, place
 

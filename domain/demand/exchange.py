@@ -10,9 +10,9 @@ from decimal import Decimal
 from itertools import product
 from typing import Final
 
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.packed_proof import PackedProof
 from xce.domain.demand.rooms import Rooms
-from xce.domain.demand.supply import Offer
 
 #: Tasks placed while looking for cheaper sets, and sets looked at.
 _TASKS_MAX: Final = 2_000

@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import Scope, State
 from xce.domain.demand.lookahead import is_simple
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.rooms import Rooms
-from xce.domain.demand.supply import Offer, Supply
+from xce.domain.demand.supply import Supply
 from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass

@@ -11,9 +11,9 @@ from typing import Final
 
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import State
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.packing import Packing
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer
 from xce.domain.demand.worth import dual_prices
 from xce.domain.scheduling.classes import JobClass
 

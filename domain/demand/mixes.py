@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Final
 
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.rooms import Rooms
-from xce.domain.demand.supply import Offer
 from xce.domain.scheduling.classes import JobClass
 
 #: Mixes of one job that are tried at most.

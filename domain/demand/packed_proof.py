@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from xce.domain.demand.filling import are_fillable
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.one_task_each import OneTaskEach
-from xce.domain.demand.supply import Offer
 from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.scheduling.placement import Placed
 

@@ -6,10 +6,8 @@ capacity leave less for one another.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from xce.domain.demand.supply import Offer
+from xce.domain.demand.offer import Offer
 
 
 class Rooms:
@@ -24,7 +22,7 @@ class Rooms:
 
     __slots__ = ("_allowed", "_most", "_offers", "_users", "are_shared", "capacities", "left")
 
-    def __init__(self, offers: Sequence["Offer"], capacities: Mapping[str, int]) -> None:
+    def __init__(self, offers: Sequence[Offer], capacities: Mapping[str, int]) -> None:
         """Make them; ``offers``: all templates, by number."""
         self.capacities = dict(capacities)
         self._offers = {offer.number: offer for offer in offers if offer.template.draws}
@@ -60,7 +58,7 @@ class Rooms:
         made._most = {number: most[:] for number, most in self._most.items()}
         return made
 
-    def take(self, offer: "Offer", hosts: int = 1) -> None:
+    def take(self, offer: Offer, hosts: int = 1) -> None:
         """Open hosts of a template that has room for them."""
         number = offer.number
         if number not in self._offers:
@@ -69,7 +67,7 @@ class Rooms:
         for _ in range(hosts):
             self._draw(number)
 
-    def take_all(self, offers: Iterable["Offer"]) -> bool:
+    def take_all(self, offers: Iterable[Offer]) -> bool:
         """Open hosts as far as there is room, and return whether there was for all of them."""
         for offer in offers:
             if self.left[offer.number] <= 0:
@@ -77,7 +75,7 @@ class Rooms:
             self.take(offer)
         return True
 
-    def hold(self, offers: Sequence["Offer"]) -> bool:
+    def hold(self, offers: Sequence[Offer]) -> bool:
         """Return whether there is room for all these hosts, opened one after the other."""
         left = self.left
         if any(count > left[offer.number] for offer, count in Counter(offers).items()):

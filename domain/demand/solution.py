@@ -14,10 +14,11 @@ from xce.domain.demand.catalog_pass import Pass
 from xce.domain.demand.exactness import Prime, Run, Tightening, is_stable
 from xce.domain.demand.exchange import EXCHANGED_MAX, cheaper, price_of
 from xce.domain.demand.filling import GROUPS_MAX, MANNERS, SCARCE, TRIED_MAX, Filling, are_fillable
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.one_task_each import OneTaskEach
 from xce.domain.demand.packed_proof import PackedProof, are_simple
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer, Supply
+from xce.domain.demand.supply import Supply
 from xce.domain.demand.waiting_tasks import WaitingTasks
 from xce.domain.scheduling.classes import JobClass
 

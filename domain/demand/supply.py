@@ -1,42 +1,19 @@
 """What the catalog offers to one session: templates with room, counts in flight, headroom."""
 
-from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
 from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.cluster.state import State
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.rooms import Rooms
-from xce.domain.formats.snapshot import Template
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.compile import Compiled
 
 _FREE: Final = Decimal(0)
 #: More of a shared resource than any job can ask for.
 _PLENTY: Final = 2**60
-
-
-class Offer:
-    """One template, compiled.
-
-    Attributes:
-        number: place in the order of preference: priority, priced before unpriced, price, id.
-        allowed: how many more hosts of it may be asked for, pauses and capacities aside.
-        cost: its price as a float, 0 where it has none; only proposals are made of it.
-    """
-
-    __slots__ = ("allowed", "cost", "is_paused", "kind", "number", "price", "priority", "template")
-
-    def __init__(self, template: Template, kind: HostKind, now: datetime) -> None:
-        self.template = template
-        self.kind = kind
-        self.number = 0
-        self.priority = template.priority
-        self.price = template.price_per_hour
-        self.cost = float(self.price or 0)
-        self.allowed = template.allowed
-        self.is_paused = template.paused_until is not None and template.paused_until > now
 
 
 class Supply:

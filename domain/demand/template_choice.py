@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from xce.domain.cluster.kinds import HostKind
 from xce.domain.demand.lookahead import Ahead
+from xce.domain.demand.offer import Offer
 from xce.domain.demand.sorting_out import Candidate
-from xce.domain.demand.supply import Offer
 
 #: More than rounding can make of equal numbers.
 _CLOSE: Final = 1e-9

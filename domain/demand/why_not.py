@@ -8,7 +8,8 @@ from xce.domain.cluster.hosts import key_of_name
 from xce.domain.cluster.requirement import Span
 from xce.domain.cluster.state import State
 from xce.domain.demand.catalog_pass import Pass, Stopped
-from xce.domain.demand.supply import Offer, Supply, most_hosts_of, tasks_on_empty
+from xce.domain.demand.offer import Offer
+from xce.domain.demand.supply import Supply, most_hosts_of, tasks_on_empty
 from xce.domain.formats.session_result import ReasonKind
 from xce.domain.scheduling.classes import JobClass, Part
 from xce.domain.scheduling.explain import measure

@@ -85,7 +85,7 @@ class Stamp:
 def provider(space: Workspace, command: ProviderCommand, stamp: Stamp) -> None:
     """A provider describes itself, or is paused."""
     name = command.description.name if isinstance(command, DescribeProvider) else command.provider
-    space.fence_words(name, stamp.by.partition("/")[2])
+    space.fence_words(name, stamp.by)
     if isinstance(command, DescribeProvider):
         known = space.find(Provider, ids.provider_id(name))
         if known is None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
+from xce.domain.engine.messages import Caller, Role
 from xce.domain.errors import NotFoundError, RejectedError, StaleEpochError, StaleVersionError
 from xce.domain.events import ids
 from xce.domain.events.base import Aggregate, DomainEvent, fold
@@ -169,8 +170,8 @@ class Workspace:
             self._batch.fences[lease.id] = lease.epoch
         return lease.epoch
 
-    def fence_words(self, provider: str, who: str) -> None:
-        """Put the epoch under which ``who`` speaks for a provider among the fences, if it does so under one.
+    def fence_words(self, provider: str, by: str) -> None:
+        """Put the epoch under which ``by`` speaks for a provider among the fences, if it does so under one.
 
         An administrator needs none, and a provider that nobody acts on is described by whoever comes first.
 
@@ -187,9 +188,9 @@ class Workspace:
             return
         if named:
             self.fence(provider)
-        elif lease.state is LeaseState.HELD and lease.holder != who:
+        elif lease.state is LeaseState.HELD and by != Caller(Role.PROVISIONER, lease.holder).by:
             raise EpochMissingError(
-                f"{lease.holder} acts on provider {provider}, not {who}: it alone says how the provider is"
+                f"{lease.holder} acts on provider {provider}, not {by}: it alone says how the provider is"
             )
 
     def get(self, kind: type[A], aggregate_id: str) -> A:

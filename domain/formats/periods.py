@@ -68,6 +68,11 @@ class SpentLine(Format):
         default=0, description="hosts or units that ended in the period and had no price"
     )
 
+    @property
+    def template(self) -> str | None:
+        """As a budget covers it: the template of hosts, empty where it is unknown; None: units."""
+        return (self.item or "") if self.kind is Kind.HOST else None
+
 
 class Spent(Format):
     """What was spent since a day or month began: what lives and what has ended."""

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from xce.domain.formats.periods import Period, Spent, SpentLine
 from xce.domain.formats.policy import Budget
-from xce.domain.formats.provider import Billing, Kind
+from xce.domain.formats.provider import Billing
 from xce.domain.policy import money
 from xce.domain.policy.billing import due
 from xce.domain.policy.by_project import ByProject, Place
@@ -175,7 +175,7 @@ def _known(
 
 
 def _place(line: SpentLine) -> Place:
-    return (line.provider, (line.item or "") if line.kind is Kind.HOST else None, line.project)
+    return (line.provider, line.template, line.project)
 
 
 def _to_come(cost: Cost, now: datetime, horizon: datetime, billings: dict[str, Billing]) -> int:

@@ -175,8 +175,7 @@ class Budgets(Invariant):
                 continue
             spent = money.ZERO
             for line in self._spending.spent(period, budget.zone, ask.at).lines:
-                template = (line.item or "") if line.kind is Kind.HOST else None
-                if budget.covers(line.provider, template, line.project):
+                if budget.covers(line.provider, line.template, line.project):
                     spent = money.plus(spent, line.cost)
             self._require(
                 spent <= limit,

@@ -25,9 +25,10 @@ from xce.projections.invariants.ownership import Ownership
 from xce.projections.invariants.report import Check, Invariant
 from xce.projections.invariants.states import States
 from xce.projections.invariants.totals import Totals
+from xce.replay.faults.broken import BrokenPromiseError
 from xce.replay.faults.cloud import Cloud
 from xce.replay.faults.disk import Disk, DiskLog
-from xce.replay.faults.ledger import BrokenPromiseError, Ledger
+from xce.replay.faults.ledger import Ledger
 from xce.replay.faults.time import Time
 
 #: Demand that is older buys nothing; a round and a call may come on top.
@@ -54,7 +55,6 @@ class Checks:
             Ownership(), Intents(), Totals(), Epochs(), Capacity(), States(DiskLog(disk)),
         )  # fmt: skip
         self._requests: dict[str, Request.Intended] = {}
-        self._rest: dict[str, int] = {}
         self._supply: set[str] = set()
         self._exists: set[str] = set()
         self._returns: dict[str, set[str]] = {}
@@ -143,21 +143,14 @@ class Checks:
                     self._judge(event)
                 else:
                     self._judge_units(event)
-                self._rest[name] = event.amount
             case Request.InstanceGranted():
-                if self._rest.get(name, 0) <= 0:
-                    self._extra += 1
-                self._rest[name] = self._rest.get(name, 0) - 1
+                self._extra += self._ledger.rest(name) <= 0
             case Request.MachineFailed():
-                self._late += self._rest.get(name, 0) <= 0
-                self._rest[name] = self._rest.get(name, 0) - 1
+                self._late += self._ledger.rest(name) <= 0
             case Request.AmountGranted() | Request.FellShort():
-                if self._rest.get(name, 0) < event.amount:
+                if self._ledger.rest(name) < event.amount:
                     self._late += 1
                     self._late_units += event.amount
-                self._rest[name] = self._rest.get(name, 0) - event.amount
-            case Request.Closed():
-                self._rest[name] = 0
             case _:
                 pass
 
@@ -182,11 +175,7 @@ class Checks:
 
     def _judge(self, event: Request.Intended) -> None:
         """Look whether more is asked than the jobs need, or than the budget allows."""
-        coming = sum(
-            max(0, rest)
-            for name, rest in self._rest.items()
-            if self._requests[name].kind is Kind.HOST
-        )
+        coming = self._ledger.hosts_coming()
         most = max((hosts for _, hosts, _ in self._recent()), default=0) + self._extra
         there = sum(self._is_there(name) for name in self._supply) + coming
         if there + event.amount > most:
@@ -282,7 +271,7 @@ class Checks:
 
     def open_requests(self) -> Mapping[str, int]:
         """Return what is still expected of requests."""
-        return {name: rest for name, rest in self._rest.items() if rest > 0}
+        return self._ledger.coming()
 
     @staticmethod
     def _break(check: Check) -> None:

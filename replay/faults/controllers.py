@@ -13,12 +13,12 @@ from xce.domain.formats.rest import LeaseEntry, Supply
 from xce.domain.formats.session_result import SessionResult
 from xce.projections.all import Projections
 from xce.replay.agenda import CountedIds
+from xce.replay.faults.broken import BrokenPromiseError
 from xce.replay.faults.chance import Chance
 from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import RESOURCE
 from xce.replay.faults.controller import ControllerNode
 from xce.replay.faults.disk import Disk
-from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.lives import SupplyOf
 from xce.replay.faults.network import TIMEOUT_S, Line, Network
 from xce.replay.faults.time import MachineClock, Threads

@@ -12,19 +12,8 @@ from xce.domain.provisioning.grant import Grant
 from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.request import OPEN, Request
 from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.replay.faults.broken import BrokenPromiseError
 from xce.replay.faults.cloud import HOLD, Cloud
-
-
-class BrokenPromiseError(BaseException):
-    """The run ends here: nothing between may eat it.
-
-    Attributes:
-        promise: which one, short and stable: ``invariant-4``.
-    """
-
-    def __init__(self, promise: str, message: str) -> None:
-        super().__init__(f"{promise}: {message}")
-        self.promise = promise
 
 
 @dataclass(slots=True)
@@ -159,7 +148,7 @@ class Ledger:
                 for one in inventory.requests
                 if one.state in OPEN and (rest := one.amount - one.granted - one.failed) > 0
             },
-            {name: ask.rest for name, ask in self._asks.items() if ask.rest > 0},
+            self.coming(),
         )
         self._same(
             "totals",
@@ -170,6 +159,20 @@ class Ledger:
     def _total(self, resource: str) -> int:
         lent = (one.active for one in self._lent.values() if one.resource == resource)
         return self._owned[resource] + sum(lent)
+
+    def rest(self, request: str) -> int:
+        """Return what has not come of a request and is waited for; less than nothing where more came."""
+        ask = self._asks.get(request)
+        return 0 if ask is None else ask.rest
+
+    def coming(self) -> dict[str, int]:
+        """Return what is waited for, by request."""
+        return {name: ask.rest for name, ask in self._asks.items() if ask.rest > 0}
+
+    def hosts_coming(self) -> int:
+        """Return how many hosts are waited for."""
+        asks = (one for one in self._asks.values() if one.kind is Kind.HOST)
+        return sum(max(0, one.rest) for one in asks)
 
     def expected(self, resource: str) -> int:
         """Return what can be used of a resource, and what is asked."""

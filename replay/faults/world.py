@@ -10,6 +10,7 @@ from xce.domain.engine.messages import Caller, Role
 from xce.domain.formats.session_result import SessionResult
 from xce.replay.agenda import CountedIds
 from xce.replay.faults.batch import OWNED, SESSION_S, Batch, SchedulerLife, host_of
+from xce.replay.faults.broken import BrokenPromiseError
 from xce.replay.faults.chance import Chance
 from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import RESOURCE, Cloud
@@ -21,7 +22,6 @@ from xce.replay.faults.controllers import (
     quietly,
 )
 from xce.replay.faults.disk import Disk
-from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.lives import (
     LIFECYCLE,
     RHYTHM,

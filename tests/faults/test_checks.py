@@ -19,11 +19,11 @@ from xce.domain.provisioning.instance import Instance
 from xce.domain.provisioning.lease import ProviderLease
 from xce.domain.provisioning.provider import Provider
 from xce.domain.sharing.elastic_resource import ElasticResource
+from xce.replay.faults.broken import BrokenPromiseError
 from xce.replay.faults.chance import Chance
 from xce.replay.faults.checks import Checks
 from xce.replay.faults.cloud import HOLD, Cloud, Means
 from xce.replay.faults.disk import Disk
-from xce.replay.faults.ledger import BrokenPromiseError
 from xce.replay.faults.time import Time
 from xce.replay.faults.world import World
 

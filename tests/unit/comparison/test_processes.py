@@ -5,7 +5,7 @@ import time
 from multiprocessing import get_context
 from pathlib import Path
 
-from xce.adapters.comparison.processes import start_deaf
+from xce.adapters.deaf import start_deaf
 
 
 def test_a_process_is_deaf_to_key_presses_before_it_has_imported_anything() -> None:
