@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.unit.aggregates import AT
-from tests.unit.invariants.test_invariants import Forger
+from tests.unit.invariants.forger import Forger
 from xce.adapters.faults.campaign import quiet
 from xce.adapters.faults.life import RealLife, supply_of_node
 from xce.domain.events.base import DomainEvent

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from tests.unit.engine.rig import ADMIN, AT, OPEN, P1, Rig, ready
 from tests.unit.engine.test_controller import names
-from tests.unit.engine.test_orders import ADMIN, AT, OPEN, P1, Rig, ready
 from xce.domain.engine import commands as c
 from xce.domain.engine import site_commands as s
 from xce.domain.engine.messages import Caller, Role

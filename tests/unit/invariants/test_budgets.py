@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.aggregates import AT, HOUR
-from tests.unit.invariants.test_invariants import Forger, assert_found, findings
+from tests.unit.invariants.forger import Forger, assert_found, findings
 from xce.domain.events.base import DomainEvent
 from xce.domain.formats.policy import AskRate, Budget
 from xce.domain.formats.provider import Kind

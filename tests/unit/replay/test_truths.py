@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.aggregates import AT
-from tests.unit.invariants.test_invariants import Forger
+from tests.unit.invariants.forger import Forger
 from xce.adapters.store.open import MEMORY, open_log
 from xce.domain.events.base import DomainEvent
 from xce.domain.events.digest import GENESIS

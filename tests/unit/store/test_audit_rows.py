@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 
 from tests.stories import Story
+from tests.unit.projections.moves import Move, all_of, moves, played
 from tests.unit.projections.run import Run
-from tests.unit.projections.test_random_runs import Move, all_of, moves, played
 from xce.adapters.store import audit
 from xce.adapters.store.audit import CaughtUp
 from xce.adapters.store.audit_tables import TABLES

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from tests.stories import START, Story
 from tests.unit.aggregates import HOUR
-from tests.unit.projections.test_random_runs import Move, moves, played
+from tests.unit.projections.moves import Move, moves, played
 from xce.adapters.store.checkpoints import CheckpointFile
 from xce.adapters.store.log import StoredLog
 from xce.adapters.store.open import MEMORY, open_log
